@@ -1,0 +1,8 @@
+"""`python -m bpls_fast`: the same as the `bpls-fast` command."""
+
+import sys
+
+from bpls_fast.command_line import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+# The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activations are their public faces.
+from typing import Any
+
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+__version__: str
+
+def config() -> dict[str, Any]: ...
+def gram(
+    A: ArrayLike,
+    B: ArrayLike | None,
+    bias: bool,
+    sample_weight: ArrayLike | None,
+    n_threads: int | None,
+    /,
+) -> Any: ...
+def cross(
+    A: ArrayLike,
+    D: ArrayLike,
+    bias: bool,
+    sample_weight: ArrayLike | None,
+    n_threads: int | None,
+    /,
+) -> NDArray[float64]: ...
+def solve(
+    G: ArrayLike, C: ArrayLike, eps: float, relative: bool, n_threads: int | None, /
+) -> NDArray[float64]: ...
+def solve_layer(
+    A: ArrayLike,
+    B: ArrayLike,
+    bias: bool,
+    eps: float,
+    relative: bool,
+    sample_weight: ArrayLike | None,
+    n_threads: int | None,
+    /,
+) -> NDArray[float64]: ...
+def solve_batched(
+    G: ArrayLike, C: ArrayLike, eps: float, relative: bool, n_threads: int | None, /
+) -> NDArray[float64]: ...
+def linear(
+    A: ArrayLike,
+    W: ArrayLike,
+    bias: bool,
+    activation: str,
+    out: NDArray[Any] | None,
+    n_threads: int | None,
+    /,
+) -> NDArray[Any]: ...
+def forward(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
+def derivative(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
+def inverse(
+    activation: str, n: ArrayLike, margin: float | None, n_threads: int | None, /
+) -> NDArray[Any]: ...

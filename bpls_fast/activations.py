@@ -1,0 +1,104 @@
+"""The activations by name: forward, inverse and derivative on the compiled core.
+
+They take float32 and float64 arrays of any shape and strides and give new arrays of the same shape and
+dtype. NaN gives NaN; an infinity gives the limit.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike, NDArray
+
+from bpls_fast import _core
+
+__all__ = ["Activation", "activations"]
+
+Interval = tuple[float, float]
+
+
+class Activation(NamedTuple):
+    """An activation function: a name, its two intervals, and the functions between them.
+
+    Attributes
+    ----------
+    name : str
+        What `linear` and the networks call it.
+    domain : (float, float)
+        The z on which `inverse(forward(z))` is z again (softmax: z less the mean of its row).
+    range : (float, float)
+        The values that `forward` takes, or comes arbitrarily close to.
+    injective : bool
+        Whether `forward` is one-to-one over all z. ReLU and softmax are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> sigmoid = bf.activations["sigmoid"]
+    >>> sigmoid.range
+    (0.0, 1.0)
+    >>> sigmoid.inverse(sigmoid.forward(np.array([-1.0, 0.0, 2.0]))).round(6)
+    array([-1.,  0.,  2.])
+    """
+
+    name: str
+    domain: Interval
+    range: Interval
+    injective: bool
+
+    def forward(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+        """n = act(z). Softmax runs along the last axis; a row of it with +inf, or of -inf only, is NaN."""
+        return _core.forward(self.name, z, n_threads)
+
+    def inverse(
+        self, n: ArrayLike, *, margin: float | None = None, n_threads: int | None = None
+    ) -> NDArray[Any]:
+        """Give the z with act(z) = n, after clipping n into the range.
+
+        Values are clipped to at least `margin` inside every finite end of the range that `forward` only
+        comes close to: sigmoid to [margin, 1 - margin], tanh to ±(1 - margin), elu to -1 + margin,
+        softplus to margin, softminus to -margin, softmax to margin. ReLU is clipped to its end 0 itself,
+        which it reaches, and gives the z of least magnitude. Softmax gives the z whose row has mean zero.
+        An infinite end passes infinities through.
+
+        Parameters
+        ----------
+        n : array of float32 or float64
+        margin : float, optional
+            Above 0 and below 0.5; by default the machine epsilon of the dtype. Next to ±1 no margin is
+            smaller than the spacing of the floats there.
+        n_threads : int, optional
+            Threads of this call.
+        """
+        return _core.inverse(self.name, n, margin, n_threads)
+
+    def derivative(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+        """Give d act(z)_i / d z_i at z; of softmax the diagonal of the Jacobian, n(1 - n).
+
+        At its kink ReLU gives 0 and leaky ReLU its slope below, 0.01.
+        """
+        return _core.derivative(self.name, z, n_threads)
+
+
+_real = (-inf, inf)
+
+activations = MappingProxyType(
+    {
+        activation.name: activation
+        for activation in (
+            Activation("identity", _real, _real, True),
+            Activation("sigmoid", _real, (0.0, 1.0), True),
+            Activation("tanh", _real, (-1.0, 1.0), True),
+            Activation("relu", (0.0, inf), (0.0, inf), False),
+            Activation("leaky_relu", _real, _real, True),
+            Activation("elu", _real, (-1.0, inf), True),
+            Activation("softmax", _real, (0.0, 1.0), False),
+            Activation("softplus", _real, (0.0, inf), True),
+            Activation("softminus", _real, (-inf, 0.0), True),
+        )
+    }
+)
+"""The activations by name, in a mapping that cannot be changed."""

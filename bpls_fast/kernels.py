@@ -1,0 +1,315 @@
+"""The kernels: Gram matrices, layer solves and the forward product, on the compiled core.
+
+Every function checks its arguments before it works, names the one that is wrong, and changes none of
+them. The GIL is released while it works, and the bits of a result do not depend on the number of
+threads. Arrays go in as they lie in memory: any strides, read-only or not, without a copy.
+
+Arguments that all of them share
+--------------------------------
+n_threads : int, optional
+    Threads of this call. The default is `BPLS_NUM_THREADS` where that is set, else OpenMP's maximum,
+    and less where threadpoolctl has lowered it. In a forked child it is always one.
+
+Errors that all of them raise
+-----------------------------
+TypeError
+    An array of another dtype than those named, or an argument that is no number where one is due.
+ValueError
+    A shape that does not fit, no columns, NaN or infinity, or values whose products overflow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from bpls_fast import _core
+
+__all__ = ["cross", "gram", "linear", "solve", "solve_batched", "solve_layer"]
+
+
+@overload
+def gram(
+    A: ArrayLike,
+    B: None = None,
+    *,
+    bias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> NDArray[float64]: ...
+@overload
+def gram(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    bias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> tuple[NDArray[float64], NDArray[float64]]: ...
+def gram(
+    A: ArrayLike,
+    B: ArrayLike | None = None,
+    *,
+    bias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> Any:
+    """Gram matrix AᵀA, and with B the cross product AᵀB in the same pass over A.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+        The data, one row per sample. No row at all gives zeros.
+    B : (d, m) array of float32 or float64, optional
+        The targets.
+    bias : bool
+        As if A had a last column of ones.
+    sample_weight : (d,) array of float32 or float64, optional
+        Finite weights >= 0: AᵀWA and AᵀWB with W = diag(sample_weight).
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    G : (n + bias, n + bias) array of float64
+        Full and exactly symmetric.
+    C : (n + bias, m) array of float64
+        Only where B is given.
+
+    Notes
+    -----
+    uint8 without weights is exact. float32 (and uint8 with weights) is accumulated in float32 over
+    256 rows and in float64 across these blocks: an entry is off by less than 1.6e-5 times the sum of
+    the magnitudes of its products, and by about 1e-7 of it on ordinary data. float64 runs in float64.
+    C runs in float32 if neither A nor B is float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> A = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.uint8)
+    >>> bf.gram(A)
+    array([[35., 44.],
+           [44., 56.]])
+    >>> G, C = bf.gram(A, np.ones((3, 1)), bias=True)
+    >>> G
+    array([[35., 44.,  9.],
+           [44., 56., 12.],
+           [ 9., 12.,  3.]])
+    >>> C.ravel()
+    array([ 9., 12.,  3.])
+    """
+    return _core.gram(A, B, bias, sample_weight, n_threads)
+
+
+def cross(
+    A: ArrayLike,
+    D: ArrayLike,
+    *,
+    bias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Cross product AᵀD alone, in one pass over A.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+    D : (d, m) array of float32 or float64
+    bias : bool
+        As if A had a last column of ones.
+    sample_weight : (d,) array of float32 or float64, optional
+        Finite weights >= 0: AᵀWD.
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    (n + bias, m) array of float64
+        With the accuracy that `gram` states for C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> bf.cross(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [10.0]]))
+    array([[31.],
+           [42.]])
+    """
+    return _core.cross(A, D, bias, sample_weight, n_threads)
+
+
+def solve(
+    G: ArrayLike,
+    C: ArrayLike,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Solve (G + eps·I) W = C by Cholesky, in float64.
+
+    Parameters
+    ----------
+    G : (n, n) array of float32 or float64
+        Symmetric up to 1e-6 of its largest entry; the upper triangle is used.
+    C : (n, m) array of float32 or float64
+        One column per right-hand side.
+    eps : float
+        The ridge, finite and >= 0.
+    relative : bool
+        Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale
+        of the data, or absolute.
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    W : (n, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A pivot is not above n·2⁻⁵² times its diagonal entry, so nothing of it but rounding error is
+        left. The message names the pivot and what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> bf.solve(np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[10.0], [9.0]]), eps=0)
+    array([[1.5],
+           [2. ]])
+    """
+    return _core.solve(G, C, eps, relative, n_threads)
+
+
+def solve_layer(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    bias: bool = False,
+    eps: float = 1e-6,
+    relative: bool = True,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Weights of one layer: the least-squares solution of A W = B, `gram` and `solve` in one call.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+        What enters the layer.
+    B : (d, m) array of float32 or float64
+        What should leave it.
+    bias : bool
+        Whether the layer has a bias: the last row of the result.
+    eps, relative
+        The ridge, as in `solve`.
+    sample_weight : (d,) array of float32 or float64, optional
+        Finite weights >= 0 of the rows.
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    W : (n + bias, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        As in `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> A = np.array([[0.0], [1.0], [2.0]])
+    >>> bf.solve_layer(A, 3 * A + 1, bias=True, eps=0).round(6)
+    array([[3.],
+           [1.]])
+    """
+    return _core.solve_layer(A, B, bias, eps, relative, sample_weight, n_threads)
+
+
+def solve_batched(
+    G: ArrayLike,
+    C: ArrayLike,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Solve many systems of one size, each as `solve` does.
+
+    Parameters
+    ----------
+    G : (k, n, n) array of float32 or float64
+    C : (k, n, m) array of float32 or float64
+    eps, relative
+        The ridge, as in `solve`; relative to each system's own diagonal.
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    W : (k, n, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        As in `solve`; the message also names the first system that failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> G = np.array([[[2.0]], [[4.0]]])
+    >>> bf.solve_batched(G, np.ones((2, 1, 1)), eps=0).ravel()
+    array([0.5 , 0.25])
+    """
+    return _core.solve_batched(G, C, eps, relative, n_threads)
+
+
+def linear(
+    A: ArrayLike,
+    W: ArrayLike,
+    *,
+    bias: bool = False,
+    activation: str = "identity",
+    out: NDArray[Any] | None = None,
+    n_threads: int | None = None,
+) -> NDArray[Any]:
+    """One layer forward, act(A W + b), in one pass over A.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+    W : (n + bias, m) array of float32 or float64
+        With `bias`, its last row is b.
+    bias : bool
+        Whether W has that last row.
+    activation : str
+        A name of `bpls_fast.activations`.
+    out : (d, m) array, optional
+        Where to write: C-contiguous, of the result's dtype, apart from A and W in memory. It is left
+        as it was if the call raises.
+    n_threads : int, optional
+        Threads of this call.
+
+    Returns
+    -------
+    (d, m) array
+        `out` where given. float64 if A or W is, else float32. A row's bits do not depend on the rows
+        around it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> bf.linear(np.array([[1.0, -1.0]]), np.array([[2.0, 1.0], [1.0, 3.0]]), activation="relu")
+    array([[1., 0.]])
+    """
+    return _core.linear(A, W, bias, activation, out, n_threads)

@@ -1,0 +1,75 @@
+// Activations over whole arrays: cut into pieces of whole rows, one kernel call each.
+#include "bpls/activation.hpp"
+
+#include <algorithm>
+
+#include "core/dense.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+namespace {
+
+constexpr std::size_t piece_values = 16384;
+constexpr double cost_of_value = 8;  // a value costs about as much as this many multiply-adds
+
+// Calls kernel(first, count) for runs of values: single rows of a softmax, pieces of anything else.
+template <class F>
+void for_each_run(Activation activation, std::size_t rows, std::size_t cols, int n_threads,
+                  F&& kernel) {
+    const std::size_t values = rows * cols;
+    if (values == 0) return;
+    const std::size_t run = activation == Activation::softmax ? cols : std::min(values, piece_values);
+    const std::size_t piece = std::max<std::size_t>(1, piece_values / run) * run;
+    n_threads = threads_for_call(n_threads);
+    if (static_cast<double>(values) * cost_of_value < parallel_threshold) n_threads = 1;
+    parallel_for(n_threads, (values + piece - 1) / piece, [&](std::size_t item, int) noexcept {
+        const std::size_t end = std::min(values, (item + 1) * piece);
+        for (std::size_t first = item * piece; first < end; first += run)
+            kernel(first, std::min(run, end - first));
+    });
+}
+
+}  // namespace
+
+const char* name_of(Activation activation) noexcept {
+    static constexpr const char* names[activation_count] = {
+        "identity", "sigmoid", "tanh",     "relu",     "leaky_relu",
+        "elu",      "softmax", "softplus", "softminus"};
+    return names[static_cast<int>(activation)];
+}
+
+template <class T>
+void forward(Activation activation, const T* in, T* out, std::size_t rows, std::size_t cols,
+             int n_threads) {
+    const auto kernel = dense_kernels<T>().forward[static_cast<int>(activation)];
+    for_each_run(activation, rows, cols, n_threads, [=](std::size_t first, std::size_t count) {
+        kernel(in + first, out + first, count);
+    });
+}
+
+template <class T>
+void derivative(Activation activation, const T* z, T* out, std::size_t rows, std::size_t cols,
+                int n_threads) {
+    const auto kernel = dense_kernels<T>().derivative[static_cast<int>(activation)];
+    for_each_run(activation, rows, cols, n_threads, [=](std::size_t first, std::size_t count) {
+        kernel(z + first, out + first, count);
+    });
+}
+
+template <class T>
+void inverse(Activation activation, const T* n, T* out, std::size_t rows, std::size_t cols,
+             T margin, int n_threads) {
+    const auto kernel = dense_kernels<T>().inverse[static_cast<int>(activation)];
+    for_each_run(activation, rows, cols, n_threads, [=](std::size_t first, std::size_t count) {
+        kernel(n + first, out + first, count, margin);
+    });
+}
+
+template void forward(Activation, const float*, float*, std::size_t, std::size_t, int);
+template void forward(Activation, const double*, double*, std::size_t, std::size_t, int);
+template void derivative(Activation, const float*, float*, std::size_t, std::size_t, int);
+template void derivative(Activation, const double*, double*, std::size_t, std::size_t, int);
+template void inverse(Activation, const float*, float*, std::size_t, std::size_t, float, int);
+template void inverse(Activation, const double*, double*, std::size_t, std::size_t, double, int);
+
+}  // namespace bpls

@@ -1,0 +1,16 @@
+// The elementwise kernels of the level in use, by element type.
+#pragma once
+
+#include "core/dispatch.hpp"
+
+namespace bpls {
+
+template <class T>
+const kernels::Dense<T>& dense_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return table().dense_f32;
+    else
+        return table().dense_f64;
+}
+
+}  // namespace bpls

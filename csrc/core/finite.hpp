@@ -1,0 +1,20 @@
+// Where a matrix stops being finite.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "bpls/matrix.hpp"
+
+namespace bpls {
+
+struct Place {
+    std::size_t row;
+    std::size_t col;
+    bool nan;  // NaN, else an infinity
+};
+
+// The first NaN or infinity in row-major order, if there is one.
+std::optional<Place> first_nonfinite(const ConstMatrix& matrix, int n_threads = 0);
+
+}  // namespace bpls

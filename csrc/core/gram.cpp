@@ -1,0 +1,248 @@
+// Gram matrices and cross products, [A 1]ᵀ W [A 1 B].
+//
+// The rows are cut into slots of a fixed size and the columns into blocks of a fixed size, so the additions of every
+// result happen in one order whatever the number of threads. A thread takes a slot, sums it into memory of its own, and
+// adds that to the result when its turn has come.
+#include "bpls/gram.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/dispatch.hpp"
+#include "core/panels.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+namespace {
+
+constexpr std::size_t slot_rows = 2048;
+constexpr std::size_t block_columns = 1024;       // of either side of a product
+constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for products that share a pass
+
+// One product over all rows: leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: of their
+// product only the upper triangle is computed, into G; the rest goes to C.
+struct Task {
+    const kernels::Product& product;
+    Columns left;
+    Columns right;
+    std::size_t symmetric;
+    const double* weight;
+    double* G;
+    double* C;
+};
+
+// A block of a task's result, and the sums of one slot for it.
+class Part {
+   public:
+    Part(const Task& task, Range left, Range right) noexcept
+        : task_(&task),
+          left_(left),
+          right_(right),
+          left_layout_(left_panels(task.product)),
+          right_layout_(right_panels(task.product)),
+          stride_(right_layout_.count(right.size()) * right_layout_.width) {}
+
+    std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
+
+    void start(unsigned char* scratch) const noexcept { std::memset(scratch, 0, scratch_bytes()); }
+
+    void add_rows(std::size_t row, int rows, unsigned char* scratch) const noexcept {
+        const kernels::Product& product = task_->product;
+        unsigned char* left = scratch;
+        unsigned char* right = scratch + left_layout_.size(left_.size());
+        double* sums = sums_of(scratch);
+        pack_columns(left_layout_, task_->left, left_, row, rows, nullptr, left);
+        pack_columns(right_layout_, task_->right, right_, row, rows,
+                     task_->weight ? task_->weight + row : nullptr, right);
+        const int steps = steps_of(product, rows);
+        for (std::size_t j = 0; j < right_.size(); j += right_layout_.width) {
+            const unsigned char* right_panel = right + j / right_layout_.width * right_layout_.bytes;
+            for (std::size_t i = 0; i < left_.size(); i += left_layout_.width) {
+                if (below_diagonal(i, j)) break;
+                product.tile(left + i / left_layout_.width * left_layout_.bytes, right_panel, steps,
+                             sums + i * stride_ + j, static_cast<std::ptrdiff_t>(stride_));
+            }
+        }
+    }
+
+    void finish(unsigned char* scratch) const noexcept {
+        const std::size_t symmetric = task_->symmetric;
+        const std::size_t outputs = task_->right.width() - symmetric;
+        const double* sums = sums_of(scratch);
+        for (std::size_t i = left_.begin; i < left_.end; ++i, sums += stride_) {
+            std::size_t j = std::max(right_.begin, std::min(i, symmetric));
+            for (; j < std::min(right_.end, symmetric); ++j)
+                task_->G[i * symmetric + j] += sums[j - right_.begin];
+            for (; j < right_.end; ++j)
+                task_->C[i * outputs + j - symmetric] += sums[j - right_.begin];
+        }
+    }
+
+   private:
+    // A tile whose columns all lie left of its first row belongs to the half that is mirrored. Below it in the same
+    // panel there are only more of them.
+    bool below_diagonal(std::size_t i, std::size_t j) const noexcept {
+        const std::size_t last_column = right_.begin + j + right_layout_.width;
+        return last_column <= task_->symmetric && last_column <= left_.begin + i;
+    }
+    std::size_t sums_offset() const noexcept {
+        return left_layout_.size(left_.size()) + right_layout_.size(right_.size());
+    }
+    std::size_t sums_bytes() const noexcept {
+        return left_layout_.count(left_.size()) * left_layout_.width * stride_ * sizeof(double);
+    }
+    double* sums_of(unsigned char* scratch) const noexcept {
+        return reinterpret_cast<double*>(scratch + sums_offset());
+    }
+
+    const Task* task_;
+    Range left_;
+    Range right_;
+    PanelLayout left_layout_;
+    PanelLayout right_layout_;
+    std::size_t stride_;
+};
+
+using Group = std::vector<Part>;  // parts that share one pass over the rows
+
+std::size_t scratch_bytes(const Group& group) noexcept {
+    std::size_t bytes = 0;
+    for (const Part& part : group) bytes += part.scratch_bytes();
+    return bytes;
+}
+
+std::vector<Group> plan(const std::vector<Task>& tasks) {
+    std::vector<Group> groups;
+    for (const Task& task : tasks)
+        for (std::size_t i = 0; i < task.left.width(); i += block_columns)
+            for (std::size_t j = 0; j < task.right.width(); j += block_columns) {
+                const Range left{i, std::min(i + block_columns, task.left.width())};
+                const Range right{j, std::min(j + block_columns, task.right.width())};
+                if (right.end <= std::min(i, task.symmetric)) continue;
+                const Part part(task, left, right);
+                if (groups.empty() ||
+                    scratch_bytes(groups.back()) + part.scratch_bytes() > scratch_limit)
+                    groups.emplace_back();
+                groups.back().push_back(part);
+            }
+    return groups;
+}
+
+double multiply_adds(const std::vector<Task>& tasks, std::size_t rows) noexcept {
+    double total = 0;
+    for (const Task& task : tasks)
+        total += static_cast<double>(rows) * static_cast<double>(task.left.width()) *
+                 static_cast<double>(task.right.width());
+    return total;
+}
+
+void run(const std::vector<Task>& tasks, std::size_t rows, int n_threads) {
+    n_threads = threads_for_call(n_threads);
+    if (multiply_adds(tasks, rows) < parallel_threshold) n_threads = 1;
+    const std::vector<Group> groups = plan(tasks);
+    const std::size_t slots = (rows + slot_rows - 1) / slot_rows;
+    const std::size_t items = groups.size() * slots;
+    n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
+    std::size_t bytes = 0;
+    for (const Group& group : groups) bytes = std::max(bytes, scratch_bytes(group));
+    std::vector<Buffer<unsigned char>> scratch;
+    scratch.reserve(static_cast<std::size_t>(n_threads));
+    for (int thread = 0; thread < n_threads; ++thread) scratch.emplace_back(bytes);
+    std::vector<std::atomic<std::size_t>> turn(groups.size());
+
+    parallel_for(n_threads, items, [&](std::size_t item, int thread) noexcept {
+        const std::size_t slot = item % slots;
+        const Group& group = groups[item / slots];
+        std::atomic<std::size_t>& turn_of_group = turn[item / slots];
+        unsigned char* memory = scratch[static_cast<std::size_t>(thread)].data();
+        const auto each = [&](auto&& action) {
+            unsigned char* at = memory;
+            for (const Part& part : group) {
+                action(part, at);
+                at += part.scratch_bytes();
+            }
+        };
+        each([](const Part& part, unsigned char* at) { part.start(at); });
+        const std::size_t end = std::min(rows, (slot + 1) * slot_rows);
+        for (std::size_t row = slot * slot_rows; row < end; row += kernels::block_rows) {
+            const int count =
+                static_cast<int>(std::min<std::size_t>(kernels::block_rows, end - row));
+            each([&](const Part& part, unsigned char* at) { part.add_rows(row, count, at); });
+        }
+        for (std::size_t now; (now = turn_of_group.load(std::memory_order_acquire)) != slot;)
+            turn_of_group.wait(now, std::memory_order_acquire);
+        each([](const Part& part, unsigned char* at) { part.finish(at); });
+        turn_of_group.store(slot + 1, std::memory_order_release);
+        turn_of_group.notify_all();
+    });
+}
+
+// The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
+const kernels::Product& float_product(DType a, DType b) {
+    const bool narrow = a != DType::f64 && b != DType::f64;
+    return narrow ? table().f32 : table().f64;
+}
+
+const kernels::Product& gram_product(DType a, bool weighted) {
+    return a == DType::u8 && !weighted ? table().u8 : float_product(a, a);
+}
+
+Columns with_bias(const ConstMatrix& A, bool bias) noexcept {
+    Columns columns;
+    columns.append(A);
+    if (bias) columns.append(ones_column(A.rows));
+    return columns;
+}
+
+void check_rows(const ConstMatrix& A, const ConstMatrix& B) {
+    if (A.rows != B.rows)
+        throw std::invalid_argument("A has " + std::to_string(A.rows) + " rows, its partner " +
+                                    std::to_string(B.rows));
+}
+
+void mirror(double* G, std::size_t n) noexcept {
+    constexpr std::size_t block = 32;  // both blocks of a transposition stay in the first cache
+    for (std::size_t i0 = 0; i0 < n; i0 += block)
+        for (std::size_t j0 = i0; j0 < n; j0 += block)
+            for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
+                for (std::size_t j = std::max(j0, i + 1); j < std::min(j0 + block, n); ++j)
+                    G[j * n + i] = G[i * n + j];
+}
+
+}  // namespace
+
+void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
+          double* G, double* C) {
+    const double* weight = options.sample_weight;
+    const Columns left = with_bias(A, options.bias);
+    const std::size_t n = left.width();
+    const kernels::Product& product = gram_product(A.dtype, weight != nullptr);
+    std::vector<Task> tasks = {{product, left, left, n, weight, G, C}};
+    if (B) {
+        check_rows(A, *B);
+        const kernels::Product& cross_product = float_product(A.dtype, B->dtype);
+        if (&cross_product == &product)
+            tasks[0].right.append(*B);
+        else
+            tasks.push_back({cross_product, left, Columns().append(*B), 0, weight, nullptr, C});
+        std::fill_n(C, n * B->cols, 0.0);
+    }
+    std::fill_n(G, n * n, 0.0);
+    run(tasks, A.rows, options.n_threads);
+    mirror(G, n);
+}
+
+void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C) {
+    check_rows(A, D);
+    const Columns left = with_bias(A, options.bias);
+    std::fill_n(C, left.width() * D.cols, 0.0);
+    run({{float_product(A.dtype, D.dtype), left, Columns().append(D), 0, options.sample_weight,
+          nullptr, C}},
+        A.rows, options.n_threads);
+}
+
+}  // namespace bpls

@@ -1,0 +1,121 @@
+// One layer forward. W is packed once; then every thread takes a few rows at a time, multiplies them block by block of
+// W's rows into a strip that stays in cache, and applies the activation on the way out.
+#include "bpls/linear.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "core/dense.hpp"
+#include "core/dispatch.hpp"
+#include "core/panels.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+namespace {
+
+constexpr std::size_t strip_rows = 64;
+
+template <class T>
+bool readable_in_place(const ConstMatrix& A) noexcept {
+    constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(T));
+    return A.dtype == dtype_of<T> && A.col_stride == size && A.row_stride % size == 0 &&
+           reinterpret_cast<std::uintptr_t>(A.data) % alignof(T) == 0;
+}
+
+template <class T>
+const kernels::Product& product_of() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return table().f32;
+    else
+        return table().f64;
+}
+
+}  // namespace
+
+template <class T>
+void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
+    const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
+    if (narrow != (sizeof(T) == sizeof(float)))
+        throw std::invalid_argument("linear() gives float only for float32 W and uint8 or float32 A");
+    if (W.rows != A.cols + (options.bias ? 1 : 0))
+        throw std::invalid_argument("W has not one row per column of A (and one for the bias)");
+    const kernels::Product& product = product_of<T>();
+    const kernels::Dense<T>& dense = dense_kernels<T>();
+    const PanelLayout layout = right_panels(product);
+    const std::size_t depth = A.cols, width = W.cols;
+    const std::size_t padded = layout.count(width) * layout.width;
+
+    // W's panels, one set for every block of rows of W.
+    const std::size_t depth_blocks = (depth + kernels::block_rows - 1) / kernels::block_rows;
+    const std::size_t block_bytes = layout.size(width);
+    Buffer<unsigned char> panels(depth_blocks * block_bytes);
+    std::fill_n(panels.data(), depth_blocks * block_bytes, static_cast<unsigned char>(0));
+    const Columns columns = Columns().append(W);
+    const auto depth_of = [&](std::size_t block) noexcept {
+        return static_cast<int>(
+            std::min<std::size_t>(kernels::block_rows, depth - block * kernels::block_rows));
+    };
+    for (std::size_t block = 0; block < depth_blocks; ++block)
+        pack_columns(layout, columns, {0, width}, block * kernels::block_rows, depth_of(block),
+                     nullptr, panels.data() + block * block_bytes);
+
+    Buffer<T> start(padded);  // what every row begins with: the bias, or zero
+    std::fill_n(start.data(), padded, T(0));
+    if (options.bias)
+        dense.copy_rows[static_cast<int>(W.dtype)](W.at(depth, 0), W.row_stride, W.col_stride, 1,
+                                                   width, start.data(), padded);
+
+    const bool in_place = readable_in_place<T>(A);
+    const std::size_t strips = (A.rows + strip_rows - 1) / strip_rows;
+    int n_threads = threads_for_call(options.n_threads);
+    if (static_cast<double>(A.rows) * static_cast<double>(depth * width) < parallel_threshold)
+        n_threads = 1;
+    n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), strips));
+    const std::size_t rows_in_strip = std::min(strip_rows, A.rows);
+    const std::size_t copy_size = in_place ? 0 : round_up(rows_in_strip * depth, cache_line);
+    std::vector<Buffer<T>> scratch;
+    scratch.reserve(static_cast<std::size_t>(n_threads));
+    for (int thread = 0; thread < n_threads; ++thread)
+        scratch.emplace_back(copy_size + rows_in_strip * padded);
+
+    parallel_for(n_threads, strips, [&](std::size_t strip, int thread) noexcept {
+        const std::size_t first = strip * strip_rows;
+        const std::size_t rows = std::min(strip_rows, A.rows - first);
+        T* copy = scratch[static_cast<std::size_t>(thread)].data();
+        T* sums = copy + copy_size;
+        const T* a = copy;
+        std::ptrdiff_t a_stride = static_cast<std::ptrdiff_t>(depth);
+        if (in_place) {
+            a = reinterpret_cast<const T*>(A.at(first, 0));
+            a_stride = A.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
+        } else {
+            dense.copy_rows[static_cast<int>(A.dtype)](A.at(first, 0), A.row_stride, A.col_stride,
+                                                       rows, depth, copy, depth);
+        }
+        for (std::size_t i = 0; i < rows; ++i) std::copy_n(start.data(), padded, sums + i * padded);
+        for (std::size_t block = 0; block < depth_blocks; ++block)
+            for (std::size_t j = 0; j < padded; j += layout.width) {
+                const T* w = reinterpret_cast<const T*>(panels.data() + block * block_bytes +
+                                                        j / layout.width * layout.bytes);
+                for (std::size_t i = 0; i < rows; i += static_cast<std::size_t>(product.mr))
+                    dense.tile(a + static_cast<std::ptrdiff_t>(i) * a_stride +
+                                   block * kernels::block_rows,
+                               a_stride,
+                               static_cast<int>(
+                                   std::min<std::size_t>(static_cast<std::size_t>(product.mr),
+                                                         rows - i)),
+                               w, depth_of(block), sums + i * padded + j,
+                               static_cast<std::ptrdiff_t>(padded));
+            }
+        const auto forward = dense.forward[static_cast<int>(options.activation)];
+        for (std::size_t i = 0; i < rows; ++i)
+            forward(sums + i * padded, out + (first + i) * width, width);
+    });
+}
+
+template void linear<float>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, float*);
+template void linear<double>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, double*);
+
+}  // namespace bpls

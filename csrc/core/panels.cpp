@@ -1,0 +1,47 @@
+#include "core/panels.hpp"
+
+#include <algorithm>
+
+namespace bpls {
+namespace {
+
+PanelLayout panels(const kernels::Product& product, const kernels::Pack* pack, int width,
+                   int header) noexcept {
+    const auto body = static_cast<std::size_t>(steps_of(product, kernels::block_rows)) *
+                      static_cast<std::size_t>(width * product.element);
+    return {pack, static_cast<std::size_t>(width),
+            round_up(body + static_cast<std::size_t>(header), cache_line)};
+}
+
+}  // namespace
+
+PanelLayout left_panels(const kernels::Product& product) noexcept {
+    return panels(product, product.pack_left, product.mr, 0);
+}
+
+PanelLayout right_panels(const kernels::Product& product) noexcept {
+    return panels(product, product.pack_right, product.nr, product.right_header);
+}
+
+void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
+                  int rows, const double* weight, unsigned char* panels) noexcept {
+    std::size_t part_begin = 0;
+    for (const ConstMatrix& part : columns) {
+        const std::size_t part_end = part_begin + part.cols;
+        const kernels::Pack pack = layout.pack[static_cast<int>(part.dtype)];
+        for (std::size_t c = std::max(range.begin, part_begin);
+             c < std::min(range.end, part_end);) {
+            const std::size_t at = c - range.begin;
+            const std::size_t lane = at % layout.width;
+            const std::size_t width =
+                std::min({layout.width - lane, part_end - c, range.end - c});
+            pack(part.at(row, c - part_begin), part.row_stride, part.col_stride, rows,
+                 static_cast<int>(width), weight, panels + at / layout.width * layout.bytes,
+                 static_cast<int>(lane));
+            c += width;
+        }
+        part_begin = part_end;
+    }
+}
+
+}  // namespace bpls

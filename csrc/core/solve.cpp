@@ -1,0 +1,254 @@
+// Cholesky with the right-hand sides carried along: factoring [G C] row block by row block turns C into U⁻ᵀC on the way,
+// and one back substitution finishes it. All of it is row-major and upper, so every update has the form of a Gram
+// product and runs on the same register tiles.
+#include "bpls/solve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/dispatch.hpp"
+#include "core/panels.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+namespace {
+
+constexpr std::size_t block = 64;  // rows factored at a time; a multiple of every mr
+
+// The weights of a packed panel whose product is to be subtracted.
+constexpr std::array<double, block> minus_one = [] {
+    std::array<double, block> weights{};
+    for (double& w : weights) w = -1.0;
+    return weights;
+}();
+
+// Memory for one system of n unknowns and m right-hand sides, and the solution of it.
+class Workspace {
+   public:
+    Workspace(std::size_t n, std::size_t m)
+        : product_(table().f64),
+          left_layout_(left_panels(product_)),
+          right_layout_(right_panels(product_)),
+          n_(n),
+          m_(m),
+          // Tiles may reach past the last row and column.
+          stride_(round_up(n + m, cache_line / sizeof(double)) + right_layout_.width),
+          matrix_((round_up(n, block) + left_layout_.width) * stride_),
+          floor_(n),
+          left_(n > block ? left_layout_.size(n) : 0),
+          right_(n > block ? right_layout_.size(n + m) : 0) {
+        if (n > block) {
+            std::fill_n(left_.data(), left_layout_.size(n), static_cast<unsigned char>(0));
+            std::fill_n(right_.data(), right_layout_.size(n + m), static_cast<unsigned char>(0));
+        }
+    }
+
+    // Solves the system into W, or throws. `system` is what the error names.
+    void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
+               int n_threads, std::ptrdiff_t system = -1) {
+        copy_in(G, 0);
+        copy_in(C, n_);
+        const double shift = add_ridge(ridge);
+        factor(n_threads, shift, system);
+        back_substitute(n_threads);
+        for (std::size_t i = 0; i < n_; ++i) std::copy_n(at(i, n_), m_, W + i * m_);
+    }
+
+   private:
+    double* at(std::size_t i, std::size_t j) noexcept { return matrix_.data() + i * stride_ + j; }
+
+    void copy_in(const ConstMatrix& source, std::size_t column) noexcept {
+        table().dense_f64.copy_rows[static_cast<int>(source.dtype)](
+            source.data, source.row_stride, source.col_stride, source.rows, source.cols,
+            at(0, column), stride_);
+    }
+
+    double add_ridge(const Ridge& ridge) noexcept {
+        double shift = ridge.eps;
+        if (ridge.relative) {
+            double mean = 0;
+            for (std::size_t i = 0; i < n_; ++i) mean += *at(i, i) / static_cast<double>(n_);
+            shift *= mean;
+        }
+        // A pivot below the rounding error of the sums it came from says nothing.
+        const double noise = static_cast<double>(n_) * std::numeric_limits<double>::epsilon();
+        for (std::size_t i = 0; i < n_; ++i) {
+            *at(i, i) += shift;
+            floor_[i] = std::max(0.0, noise * *at(i, i));
+        }
+        return shift;
+    }
+
+    void factor(int n_threads, double shift, std::ptrdiff_t system) {
+        const auto& triangular = table().triangular;
+        const auto stride = static_cast<std::ptrdiff_t>(stride_);
+        for (std::size_t k = 0; k < n_; k += block) {
+            const Range rows{k, std::min(k + block, n_)};
+            const int size = static_cast<int>(rows.size());
+            const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
+            if (done < size) {
+                const std::size_t pivot = k + static_cast<std::size_t>(done);
+                throw NotPositiveDefinite(pivot, n_, *at(pivot, pivot), shift, system);
+            }
+            // The block's rows to the right of the diagonal, and their panels.
+            const Columns trailing = Columns().append(
+                row_major(at(k, rows.end), rows.size(), n_ + m_ - rows.end, stride_));
+            for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
+                triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
+                                       stride, static_cast<int>(columns.size()));
+                pack(right_layout_, trailing, columns, size, minus_one.data(), right_.data());
+                const Range unknowns{columns.begin, std::min(columns.end, n_ - rows.end)};
+                if (unknowns.begin < unknowns.end)
+                    pack(left_layout_, trailing, unknowns, size, nullptr, left_.data());
+            });
+            if (rows.end == n_) break;
+            // What is left: G -= UᵀU, C -= UᵀY.
+            for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
+                multiply({0, std::min(columns.end, n_ - rows.end)}, columns, size, rows.end,
+                         rows.end);
+            });
+        }
+    }
+
+    void back_substitute(int n_threads) {
+        const auto& triangular = table().triangular;
+        const auto stride = static_cast<std::ptrdiff_t>(stride_);
+        for (std::size_t k = (n_ - 1) / block * block;; k -= block) {
+            const Range rows{k, std::min(k + block, n_)};
+            const int size = static_cast<int>(rows.size());
+            const Columns solved =
+                Columns().append(row_major(at(k, n_), rows.size(), m_, stride_));
+            for_each_chunk(n_threads, m_, [&](Range columns) noexcept {
+                triangular.solve_upper(at(k, k), stride, size, at(k, n_ + columns.begin), stride,
+                                       static_cast<int>(columns.size()));
+                if (k > 0)
+                    pack(right_layout_, solved, columns, size, minus_one.data(), right_.data());
+            });
+            if (k == 0) break;
+            // The rows above, U[0:k, rows] transposed.
+            ConstMatrix above = row_major(at(0, k), k, rows.size(), stride_);
+            std::swap(above.rows, above.cols);
+            std::swap(above.row_stride, above.col_stride);
+            const Columns left = Columns().append(above);
+            for_each_chunk(n_threads, k, [&](Range unknowns) noexcept {
+                pack(left_layout_, left, unknowns, size, nullptr, left_.data());
+                multiply(unknowns, {0, m_}, size, 0, n_);
+            });
+        }
+    }
+
+    // Calls body(range) for chunks whose ends are panel borders on both sides of a product.
+    template <class F>
+    void for_each_chunk(int n_threads, std::size_t columns, F&& body) {
+        const std::size_t width = left_layout_.width * right_layout_.width;
+        const std::size_t chunks = (columns + width - 1) / width;
+        const bool small = static_cast<double>(columns * n_ * block) < parallel_threshold;
+        parallel_for(small ? 1 : n_threads, chunks, [&](std::size_t chunk, int) noexcept {
+            body(Range{chunk * width, std::min((chunk + 1) * width, columns)});
+        });
+    }
+
+    void pack(const PanelLayout& layout, const Columns& columns, Range range, int rows,
+              const double* weight, unsigned char* panels) noexcept {
+        if (n_ <= block) return;  // one block: nothing is updated
+        unsigned char* first = panels + range.begin / layout.width * layout.bytes;
+        // Lanes past the last column may hold what an earlier, wider block left there.
+        const std::size_t last = (layout.count(range.size()) - 1) * layout.bytes;
+        if (range.size() % layout.width != 0)
+            std::fill_n(first + last, layout.bytes, static_cast<unsigned char>(0));
+        pack_columns(layout, columns, range, 0, rows, weight, first);
+    }
+
+    // matrix[row + i, column + j] += left[:, i]ᵀ right[:, j] for the tiles of these ranges that reach the upper triangle.
+    void multiply(Range unknowns, Range columns, int rows, std::size_t row,
+                  std::size_t column) noexcept {
+        for (std::size_t j = columns.begin; j < columns.end; j += right_layout_.width) {
+            const unsigned char* right =
+                right_.data() + j / right_layout_.width * right_layout_.bytes;
+            for (std::size_t i = unknowns.begin; i < unknowns.end; i += left_layout_.width) {
+                if (row + i >= column + j + right_layout_.width) break;
+                product_.tile(left_.data() + i / left_layout_.width * left_layout_.bytes, right,
+                              rows, at(row + i, column + j), static_cast<std::ptrdiff_t>(stride_));
+            }
+        }
+    }
+
+    const kernels::Product& product_;
+    PanelLayout left_layout_;
+    PanelLayout right_layout_;
+    std::size_t n_;
+    std::size_t m_;
+    std::size_t stride_;
+    Buffer<double> matrix_;
+    std::vector<double> floor_;
+    Buffer<unsigned char> left_;
+    Buffer<unsigned char> right_;
+};
+
+std::string describe(std::size_t pivot, std::size_t size, double value, double ridge,
+                     std::ptrdiff_t system) {
+    char numbers[160];
+    std::snprintf(numbers, sizeof numbers,
+                  "G + %.3g·I is not positive definite: pivot %zu of %zu is %.3g", ridge, pivot + 1,
+                  size, value);
+    return (system < 0 ? "" : "system " + std::to_string(system) + ": ") + numbers;
+}
+
+}  // namespace
+
+NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, double value_,
+                                         double ridge, std::ptrdiff_t system_)
+    : std::runtime_error(describe(pivot_, size, value_, ridge, system_)),
+      pivot(pivot_),
+      value(value_),
+      system(system_) {}
+
+void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
+           int n_threads) {
+    Workspace(G.rows, C.cols).solve(G, C, ridge, W, threads_for_call(n_threads));
+}
+
+void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
+                 const Ridge& ridge, double* W) {
+    const std::size_t n = A.cols + (options.bias ? 1 : 0);
+    Buffer<double> G(n * n), C(n * B.cols);
+    gram(A, B, options, G.data(), C.data());
+    solve(row_major(G.data(), n, n), row_major(C.data(), n, B.cols), ridge, W, options.n_threads);
+}
+
+void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
+                   std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge, double* W,
+                   int n_threads) {
+    n_threads = static_cast<int>(
+        std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), count));
+    std::vector<Workspace> workspaces;
+    workspaces.reserve(static_cast<std::size_t>(n_threads));
+    for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(G.rows, C.cols);
+
+    std::mutex mutex;
+    std::vector<NotPositiveDefinite> failures;  // at most one: of the first system that failed
+    constexpr std::size_t batch = 32;           // systems that a thread takes at a time
+    parallel_for(n_threads, (count + batch - 1) / batch, [&](std::size_t item, int thread) noexcept {
+        for (std::size_t s = item * batch; s < std::min((item + 1) * batch, count); ++s) {
+            ConstMatrix G_s = G, C_s = C;
+            G_s.data += static_cast<std::ptrdiff_t>(s) * G_stride;
+            C_s.data += static_cast<std::ptrdiff_t>(s) * C_stride;
+            try {
+                workspaces[static_cast<std::size_t>(thread)].solve(
+                    G_s, C_s, ridge, W + s * G.rows * C.cols, 1, static_cast<std::ptrdiff_t>(s));
+            } catch (const NotPositiveDefinite& failure) {
+                const std::lock_guard lock(mutex);
+                if (failures.empty() || failure.system < failures[0].system)
+                    failures = {failure};
+            }
+        }
+    });
+    if (!failures.empty()) throw failures[0];
+}
+
+}  // namespace bpls

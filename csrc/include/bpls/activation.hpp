@@ -1,0 +1,41 @@
+// The activations: forward, inverse and derivative, for float and double.
+#pragma once
+
+#include <cstddef>
+
+namespace bpls {
+
+enum class Activation {
+    identity,
+    sigmoid,
+    tanh,
+    relu,
+    leaky_relu,
+    elu,
+    softmax,
+    softplus,
+    softminus
+};
+inline constexpr int activation_count = 9;
+
+inline constexpr double leaky_relu_slope = 0.01;
+
+const char* name_of(Activation activation) noexcept;
+
+// Elementwise over rows x cols values lying back to back; softmax runs along each row. `in` and `out` may be the same.
+template <class T>
+void forward(Activation activation, const T* in, T* out, std::size_t rows, std::size_t cols,
+             int n_threads = 0);
+
+// d forward(z)_i / d z_i; of softmax the diagonal of the Jacobian, n(1 - n).
+template <class T>
+void derivative(Activation activation, const T* z, T* out, std::size_t rows, std::size_t cols,
+                int n_threads = 0);
+
+// The z with forward(z) = n. Values are first clipped to `margin` inside every open finite end of the range, relu's to
+// its closed end 0. relu gives the preimage of least norm, softmax the one whose row has mean zero.
+template <class T>
+void inverse(Activation activation, const T* n, T* out, std::size_t rows, std::size_t cols,
+             T margin, int n_threads = 0);
+
+}  // namespace bpls

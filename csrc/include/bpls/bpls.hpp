@@ -1,0 +1,9 @@
+// Everything the library offers.
+#pragma once
+
+#include "bpls/activation.hpp"
+#include "bpls/config.hpp"
+#include "bpls/gram.hpp"
+#include "bpls/linear.hpp"
+#include "bpls/matrix.hpp"
+#include "bpls/solve.hpp"

@@ -1,0 +1,40 @@
+// What was built, what this CPU can run, what is in use; and how many threads a call takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bpls {
+
+// Instruction-set levels, each a superset of the one before it.
+enum class Isa { generic, avx2, avx512, avx512vnni };
+
+struct Level {
+    Isa isa;
+    const char* name;
+    const char* flags;  // the compiler flags of this level's translation unit, beyond the common ones
+    bool supported;     // by this CPU and its operating system
+};
+
+const char* version() noexcept;
+const char* compiler() noexcept;
+
+// The levels compiled into the library, lowest first. Levels the build left out are not listed.
+const std::vector<Level>& levels();
+
+// The level in use. It is picked once: the highest supported one, or the one named by the environment variable
+// BPLS_ISA. Throws std::invalid_argument where BPLS_ISA or BPLS_NUM_THREADS has a value that cannot be honoured; every
+// function of the library that computes does the same on its first call.
+const Level& active_level();
+
+// True where the library was built with OpenMP; otherwise its threads are std::thread.
+bool has_openmp() noexcept;
+
+// More than this many threads cannot be asked for.
+inline constexpr int max_threads = 1024;
+
+// Threads of a call that does not name a number: BPLS_NUM_THREADS if set, else OpenMP's maximum, and never more than
+// an OpenMP limit lowered since then (by threadpoolctl, say). One in a forked child: OpenMP does not survive fork().
+int default_threads();
+
+}  // namespace bpls

@@ -1,0 +1,43 @@
+// Ridge-regularised normal equations by Cholesky, in float64: one system, one layer, or many small systems.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+
+#include "bpls/gram.hpp"
+#include "bpls/matrix.hpp"
+
+namespace bpls {
+
+struct Ridge {
+    double eps = 1e-6;
+    bool relative = true;  // eps is relative to the mean of G's diagonal
+};
+
+// The regularised matrix is not positive definite to working precision.
+class NotPositiveDefinite : public std::runtime_error {
+   public:
+    NotPositiveDefinite(std::size_t pivot, std::size_t size, double value, double ridge,
+                        std::ptrdiff_t system = -1);
+
+    std::size_t pivot;      // 0-based
+    double value;           // of the pivot
+    std::ptrdiff_t system;  // of solve_batched, else -1
+};
+
+// W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. A pivot that is not above
+// n·2⁻⁵²·(G_ii + ridge) throws NotPositiveDefinite and leaves W untouched.
+void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
+           int n_threads = 0);
+
+// gram() and solve() of one layer: W is (A.cols + bias) x B.cols.
+void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
+                 const Ridge& ridge, double* W);
+
+// `count` systems of one size. G and C describe the first; the others follow at these strides, in bytes.
+// W: count x n x m doubles. Throws for the first system that fails and leaves W untouched by it.
+void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
+                   std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge, double* W,
+                   int n_threads = 0);
+
+}  // namespace bpls

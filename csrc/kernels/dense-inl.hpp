@@ -1,0 +1,69 @@
+// The forward product A W by register tiles, row copies and the finiteness test, shared by all levels.
+#pragma once
+
+#include "kernels/product-inl.hpp"
+
+namespace bpls::kernels {
+namespace {
+
+template <class V, int mr, int nv>
+void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
+                 const typename V::Scalar* w, int depth, typename V::Scalar* c,
+                 std::ptrdiff_t c_stride) noexcept {
+    using T = typename V::Scalar;
+    // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
+    // wherever it stands.
+    const T* row[mr];
+    for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
+    V sum[mr][nv];
+    for (int i = 0; i < mr; ++i)
+        for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
+    for (int k = 0; k < depth; ++k, w += nv * V::lanes) {
+        V x[nv];
+        for (int j = 0; j < nv; ++j) x[j] = V::load(w + j * V::lanes);
+        for (int i = 0; i < mr; ++i) {
+            const V y = V::broadcast(row[i][k]);
+            for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
+        }
+    }
+    for (int i = 0; i < mr; ++i) {
+        if (i >= rows) break;
+        for (int j = 0; j < nv; ++j) {
+            T* out = c + i * c_stride + j * V::lanes;
+            V total = V::load(out);
+            total.multiply_add(V::broadcast(T(1)), sum[i][j]);
+            total.store(out);
+        }
+    }
+}
+
+template <class S, class T>
+void copy_rows(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
+               std::size_t rows, std::size_t cols, T* out, std::size_t out_stride) noexcept {
+    constexpr auto size = std::ptrdiff_t(sizeof(S));
+    for (std::size_t i = 0; i < rows; ++i, source += row_stride, out += out_stride) {
+        if (col_stride == size)
+            for (std::size_t c = 0; c < cols; ++c)
+                out[c] = T(read<S>(source + std::ptrdiff_t(c) * size));
+        else
+            for (std::size_t c = 0; c < cols; ++c)
+                out[c] = T(read<S>(source + std::ptrdiff_t(c) * col_stride));
+    }
+}
+
+template <class T, class Bits, Bits exponent>
+bool all_finite(const T* values, std::size_t count) noexcept {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(values);
+    Bits bad = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        bad |= Bits((read<Bits>(bytes + i * sizeof(T)) & exponent) == exponent);
+    return bad == 0;
+}
+
+constexpr bool (*all_finite_f32)(const float*, std::size_t) noexcept =
+    &all_finite<float, std::uint32_t, 0x7f800000u>;
+constexpr bool (*all_finite_f64)(const double*, std::size_t) noexcept =
+    &all_finite<double, std::uint64_t, 0x7ff0000000000000u>;
+
+}  // namespace
+}  // namespace bpls::kernels

@@ -1,0 +1,10 @@
+// AVX-512 with VNNI: four bytes multiplied and added in one instruction.
+#define BPLS_VNNI
+#include "kernels/simd_avx512.hpp"
+#include "kernels/table-inl.hpp"
+
+namespace bpls::kernels {
+
+constinit const Table avx512vnni = make_table<8, 3>(quads_product<ByteQuads, 8, 3>());
+
+}  // namespace bpls::kernels

@@ -1,0 +1,9 @@
+// The level that runs everywhere. Bytes go through float32, which is exact for a block of rows.
+#include "kernels/simd_generic.hpp"
+#include "kernels/table-inl.hpp"
+
+namespace bpls::kernels {
+
+constinit const Table generic = make_table<4, 2>(float_product<F32, 4, 2>());
+
+}  // namespace bpls::kernels

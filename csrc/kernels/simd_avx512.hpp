@@ -1,0 +1,78 @@
+// Vectors of 64 bytes: AVX-512 F, BW, DQ and VL; VNNI where the translation unit is compiled for it.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bpls::kernels {
+namespace {
+
+struct F64 {
+    using Scalar = double;
+    static constexpr int lanes = 8;
+    __m512d v;
+
+    static F64 zero() noexcept { return {_mm512_setzero_pd()}; }
+    static F64 broadcast(double x) noexcept { return {_mm512_set1_pd(x)}; }
+    static F64 load(const double* p) noexcept { return {_mm512_loadu_pd(p)}; }
+    void store(double* p) const noexcept { _mm512_storeu_pd(p, v); }
+    void multiply_add(F64 a, F64 b) noexcept { v = _mm512_fmadd_pd(a.v, b.v, v); }
+    void add_to(double* p) const noexcept {
+        _mm512_storeu_pd(p, _mm512_add_pd(_mm512_loadu_pd(p), v));
+    }
+};
+
+struct F32 {
+    using Scalar = float;
+    static constexpr int lanes = 16;
+    __m512 v;
+
+    static F32 zero() noexcept { return {_mm512_setzero_ps()}; }
+    static F32 broadcast(float x) noexcept { return {_mm512_set1_ps(x)}; }
+    static F32 load(const float* p) noexcept { return {_mm512_loadu_ps(p)}; }
+    void store(float* p) const noexcept { _mm512_storeu_ps(p, v); }
+    void multiply_add(F32 a, F32 b) noexcept { v = _mm512_fmadd_ps(a.v, b.v, v); }
+    void add_to(double* p) const noexcept {
+        F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.add_to(p);
+        F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.add_to(p + 8);
+    }
+};
+
+// Sixteen int32 sums; the two kinds of operand below share everything but the multiplication.
+struct I32Sums {
+    using Scalar = std::int32_t;
+    static constexpr int lanes = 16;
+    __m512i v;
+
+    void add_to(double* p) const noexcept {
+        F64{_mm512_cvtepi32_pd(_mm512_castsi512_si256(v))}.add_to(p);
+        F64{_mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(v, 1))}.add_to(p + 8);
+    }
+};
+
+// An operand holds two int16 rows in each lane.
+struct I16Pairs : I32Sums {
+    static I16Pairs zero() noexcept { return {{_mm512_setzero_si512()}}; }
+    static I16Pairs broadcast(std::int32_t x) noexcept { return {{_mm512_set1_epi32(x)}}; }
+    static I16Pairs load(const std::int32_t* p) noexcept { return {{_mm512_loadu_si512(p)}}; }
+    void multiply_add(I16Pairs a, I16Pairs b) noexcept {
+        v = _mm512_add_epi32(v, _mm512_madd_epi16(a.v, b.v));
+    }
+};
+
+#if defined(BPLS_VNNI)
+// An operand holds four rows of bytes in each lane: signed ones on the left of a product, unsigned ones on the right.
+struct ByteQuads : I32Sums {
+    static ByteQuads zero() noexcept { return {{_mm512_setzero_si512()}}; }
+    static ByteQuads broadcast(std::int32_t x) noexcept { return {{_mm512_set1_epi32(x)}}; }
+    static ByteQuads load(const std::int32_t* p) noexcept { return {{_mm512_loadu_si512(p)}}; }
+    void multiply_add(ByteQuads left, ByteQuads right) noexcept {
+        v = _mm512_dpbusd_epi32(v, right.v, left.v);
+    }
+};
+#endif
+
+}  // namespace
+}  // namespace bpls::kernels

@@ -1,0 +1,92 @@
+// The table of kernels that every instruction-set level fills in. Kernels are plain functions over raw pointers: they
+// own no memory, start no thread, throw nothing and know no network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bpls/activation.hpp"
+#include "bpls/matrix.hpp"
+
+namespace bpls::kernels {
+
+// Rows that a product accumulates in registers before it adds them to float64. At 256 the sum of products of two bytes,
+// 256 · 255², is below 2²⁴: even float32 holds it exactly.
+inline constexpr int block_rows = 256;
+
+// Copies `rows` (at most block_rows) x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is
+// row-major and `nr` (right) or `mr` (left) columns wide; `step_rows` consecutive rows of a column share one packed
+// element, and a last element that is not full is filled up with rows that add nothing. `weight`, where not null, holds
+// a factor per row.
+using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
+                      std::ptrdiff_t col_stride, int rows, int width, const double* weight,
+                      unsigned char* panel, int lane) noexcept;
+
+// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for an mr x nr tile.
+using Tile = void (*)(const unsigned char* left, const unsigned char* right, int steps, double* out,
+                      std::ptrdiff_t stride) noexcept;
+
+// A product of packed panels in one arithmetic. Entries are indexed by the source's DType, null where the conversion
+// would lose precision.
+struct Product {
+    int mr;
+    int nr;
+    int step_rows;     // rows in a packed element
+    int element;       // bytes of a packed element
+    int right_header;  // bytes in front of a right panel, for the kernel's own use
+    Pack pack_left[3];
+    Pack pack_right[3];
+    Tile tile;
+};
+
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k, j] for `rows` (1 to mr) rows and nr columns; w is a right panel
+// of the product of the same type.
+template <class T>
+using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w, int depth,
+                            T* c, std::ptrdiff_t c_stride) noexcept;
+
+// Copies a matrix at byte strides into row-major T.
+template <class T>
+using CopyRows = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
+                          std::ptrdiff_t col_stride, std::size_t rows, std::size_t cols, T* out,
+                          std::size_t out_stride) noexcept;
+
+template <class T>
+struct Dense {
+    LinearTile<T> tile;
+    CopyRows<T> copy_rows[3];  // by source DType, null where T cannot hold it
+    // The activations, indexed by Activation. Softmax takes `count` as one row.
+    void (*forward[activation_count])(const T* in, T* out, std::size_t count) noexcept;
+    void (*derivative[activation_count])(const T* in, T* out, std::size_t count) noexcept;
+    void (*inverse[activation_count])(const T* in, T* out, std::size_t count, T margin) noexcept;
+    bool (*all_finite)(const T* values, std::size_t count) noexcept;
+};
+
+// Triangular kernels over row-major double, U upper triangular. They touch `size` rows.
+struct Triangular {
+    // Factors the leading block in place, A = UᵀU, reading and writing its upper triangle only. Returns the first row
+    // whose pivot is not above floor[row] (that pivot is left in place), or `size`.
+    int (*factor)(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept;
+    // B := U⁻ᵀ B and B := U⁻¹ B for `cols` columns.
+    void (*solve_lower)(const double* U, std::ptrdiff_t stride, int size, double* B,
+                        std::ptrdiff_t B_stride, int cols) noexcept;
+    void (*solve_upper)(const double* U, std::ptrdiff_t stride, int size, double* B,
+                        std::ptrdiff_t B_stride, int cols) noexcept;
+};
+
+struct Table {
+    Product u8;  // exact: the packed bytes are integers
+    Product f32;
+    Product f64;
+    Dense<float> dense_f32;
+    Dense<double> dense_f64;
+    Triangular triangular;
+};
+
+// One per translation unit; only those of the build's architecture exist.
+extern const Table generic;
+extern const Table avx2;
+extern const Table avx512;
+extern const Table avx512vnni;
+
+}  // namespace bpls::kernels

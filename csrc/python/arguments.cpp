@@ -1,0 +1,251 @@
+#include "arguments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/finite.hpp"
+
+namespace bpls::python {
+namespace {
+
+std::string type_name(const py::handle& value) {
+    return py::str(py::type::handle_of(value).attr("__name__"));
+}
+
+std::string expected(Accepts accepts) {
+    return accepts == Accepts::floats ? "float32 or float64" : "uint8, float32 or float64";
+}
+
+bool is_accepted(const py::dtype& dtype, Accepts accepts) {
+    const char order = dtype.byteorder();
+    if (order != '=' && order != '|') return false;
+    const int number = dtype.num();
+    return number == py::dtype::of<float>().num() || number == py::dtype::of<double>().num() ||
+           (accepts == Accepts::bytes_and_floats &&
+            number == py::dtype::of<std::uint8_t>().num());
+}
+
+DType dtype_of_array(const py::array& array) {
+    switch (array.itemsize()) {
+        case 1:
+            return DType::u8;
+        case 4:
+            return DType::f32;
+        default:
+            return DType::f64;
+    }
+}
+
+void check_ndim(const char* name, const py::array& array, int ndim, const char* axes) {
+    if (array.ndim() != ndim)
+        throw py::value_error(std::string(name) + " has " + std::to_string(array.ndim()) +
+                              " dimension(s), shape " + shape_of(array) + "; expected " +
+                              std::to_string(ndim) + " " + axes);
+}
+
+void check_columns(const char* name, const ConstMatrix& matrix) {
+    if (matrix.cols == 0)
+        throw py::value_error(std::string(name) + " has no columns; expected at least one");
+}
+
+double value_at(const ConstMatrix& matrix, std::size_t row, std::size_t col) {
+    if (matrix.dtype == DType::f32) {
+        float x;
+        std::memcpy(&x, matrix.at(row, col), sizeof x);
+        return x;
+    }
+    double x;
+    std::memcpy(&x, matrix.at(row, col), sizeof x);
+    return x;
+}
+
+std::string place(std::size_t row, std::size_t col) {
+    return "[" + std::to_string(row) + ", " + std::to_string(col) + "]";
+}
+
+std::string shown(double value) { return py::str(py::float_(value)); }
+
+}  // namespace
+
+std::string shape_of(const py::array& array) { return py::str(array.attr("shape")); }
+
+py::array as_array(const char* name, const py::object& value, Accepts accepts) {
+    py::array array;
+    if (py::isinstance<py::array>(value)) {
+        array = py::reinterpret_borrow<py::array>(value);
+    } else {
+        array = py::array::ensure(value);
+        if (!array)
+            throw py::type_error(std::string(name) + " is a " + type_name(value) +
+                                 " that NumPy cannot make an array of; expected an array of " +
+                                 expected(accepts));
+    }
+    if (!is_accepted(array.dtype(), accepts))
+        throw py::type_error(std::string(name) + " has dtype " +
+                             std::string(py::str(py::object(array.dtype()))) + "; expected " +
+                             expected(accepts) + " in native byte order");
+    return array;
+}
+
+ConstMatrix as_matrix(const char* name, const py::array& array) {
+    check_ndim(name, array, 2, "(rows, columns)");
+    const ConstMatrix matrix{static_cast<const unsigned char*>(array.data()),
+                             dtype_of_array(array),
+                             static_cast<std::size_t>(array.shape(0)),
+                             static_cast<std::size_t>(array.shape(1)),
+                             array.strides(0),
+                             array.strides(1)};
+    check_columns(name, matrix);
+    return matrix;
+}
+
+ConstMatrix as_matrices(const char* name, const py::array& array) {
+    check_ndim(name, array, 3, "(systems, rows, columns)");
+    const ConstMatrix matrix{static_cast<const unsigned char*>(array.data()),
+                             dtype_of_array(array),
+                             static_cast<std::size_t>(array.shape(1)),
+                             static_cast<std::size_t>(array.shape(2)),
+                             array.strides(1),
+                             array.strides(2)};
+    check_columns(name, matrix);
+    return matrix;
+}
+
+void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why) {
+    if (matrix.rows != rows)
+        throw py::value_error(std::string(name) + " has " + std::to_string(matrix.rows) +
+                              " rows; expected " + std::to_string(rows) + ", " + why);
+}
+
+void check_square(const char* name, const ConstMatrix& matrix) {
+    if (matrix.rows != matrix.cols)
+        throw py::value_error(std::string(name) + " is " + std::to_string(matrix.rows) + " x " +
+                              std::to_string(matrix.cols) + "; expected a square matrix");
+}
+
+void check_symmetric(const char* name, const ConstMatrix& matrix) {
+    const std::size_t n = matrix.rows;
+    double largest = 0;
+    double difference = 0;
+    std::size_t row = 0, col = 0;
+    constexpr std::size_t block = 32;
+    for (std::size_t i0 = 0; i0 < n; i0 += block)
+        for (std::size_t j0 = i0; j0 < n; j0 += block)
+            for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
+                for (std::size_t j = std::max(j0, i); j < std::min(j0 + block, n); ++j) {
+                    const double upper = value_at(matrix, i, j), lower = value_at(matrix, j, i);
+                    largest = std::max({largest, std::abs(upper), std::abs(lower)});
+                    if (std::abs(upper - lower) > difference) {
+                        difference = std::abs(upper - lower);
+                        row = i;
+                        col = j;
+                    }
+                }
+    if (difference > 1e-6 * largest)
+        throw py::value_error(std::string(name) + " is not symmetric: " + place(row, col) + " is " +
+                              shown(value_at(matrix, row, col)) + " and " + place(col, row) +
+                              " is " + shown(value_at(matrix, col, row)) +
+                              "; expected a Gram matrix");
+}
+
+void check_finite(const char* name, const ConstMatrix& matrix, const std::string& where) {
+    if (const auto bad = first_nonfinite(matrix))
+        throw py::value_error(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
+                              " at " + where + place(bad->row, bad->col) +
+                              "; expected finite values");
+}
+
+void check_size(const char* name, std::size_t rows, std::size_t cols) {
+    constexpr auto limit = static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(double);
+    if (rows != 0 && cols > limit / rows)
+        throw py::value_error(std::string(name) + " is too large: the result would have " +
+                              std::to_string(rows) + " x " + std::to_string(cols) +
+                              " entries, more than memory can address");
+}
+
+int as_threads(const py::object& n_threads) {
+    if (n_threads.is_none()) return 0;
+    const std::string wanted =
+        "; expected None or an integer from 1 to " + std::to_string(max_threads);
+    if (!PyIndex_Check(n_threads.ptr()))
+        throw py::type_error("n_threads is a " + type_name(n_threads) + wanted);
+    const Py_ssize_t number = PyNumber_AsSsize_t(n_threads.ptr(), nullptr);
+    if (number == -1 && PyErr_Occurred()) throw py::error_already_set();
+    if (number < 1 || number > max_threads)
+        throw py::value_error("n_threads is " + std::string(py::str(n_threads)) + wanted);
+    return static_cast<int>(number);
+}
+
+double as_number(const char* name, const py::object& value) {
+    const double number = PyFloat_AsDouble(value.ptr());
+    if (number == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        throw py::type_error(std::string(name) + " is a " + type_name(value) +
+                             "; expected a number");
+    }
+    return number;
+}
+
+Ridge as_ridge(const py::object& eps, bool relative) {
+    const double number = as_number("eps", eps);
+    if (!(number >= 0) || std::isinf(number))
+        throw py::value_error("eps is " + shown(number) + "; expected a finite number >= 0");
+    return {number, relative};
+}
+
+Activation as_activation(const py::object& name) {
+    std::string names;
+    for (int i = 0; i < activation_count; ++i)
+        names += (i ? ", " : "") + std::string(name_of(static_cast<Activation>(i)));
+    if (!py::isinstance<py::str>(name))
+        throw py::type_error("activation is a " + type_name(name) + "; expected one of the names " +
+                             names);
+    const std::string wanted = py::str(name);
+    for (int i = 0; i < activation_count; ++i)
+        if (wanted == name_of(static_cast<Activation>(i))) return static_cast<Activation>(i);
+    throw py::value_error("activation is '" + wanted + "'; expected one of " + names);
+}
+
+std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows) {
+    if (sample_weight.is_none()) return {};
+    const py::array array = as_array("sample_weight", sample_weight);
+    check_ndim("sample_weight", array, 1, "(rows,)");
+    const ConstMatrix column{static_cast<const unsigned char*>(array.data()),
+                             dtype_of_array(array),
+                             static_cast<std::size_t>(array.shape(0)),
+                             1,
+                             array.strides(0),
+                             array.itemsize()};
+    check_rows("sample_weight", column, rows, "one per row of A");
+    std::vector<double> weights(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        weights[i] = value_at(column, i, 0);
+        if (!(weights[i] >= 0) || std::isinf(weights[i]))
+            throw py::value_error("sample_weight[" + std::to_string(i) + "] is " +
+                                  shown(weights[i]) + "; expected finite values >= 0");
+    }
+    return weights;
+}
+
+void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,
+                      const ConstMatrix* B) {
+    check_finite(A_name, A);
+    if (B) check_finite(B_name, *B);
+    const bool narrow = A.dtype != DType::f64 && !(B && B->dtype == DType::f64);
+    throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
+                          " has values whose products overflow " +
+                          (narrow ? "float32; convert it to float64 or scale its columns"
+                                  : "float64; scale its columns"));
+}
+
+void raise_singular(const NotPositiveDefinite& error, const Ridge& ridge) {
+    const std::string message = std::string(error.what()) + "; raise eps (now " + shown(ridge.eps) +
+                                (ridge.relative ? ", relative to the mean of the diagonal" : "") +
+                                "), or drop constant, duplicated or tiny columns";
+    py::set_error(py::module_::import("numpy.linalg").attr("LinAlgError"), message.c_str());
+    throw py::error_already_set();
+}
+
+}  // namespace bpls::python

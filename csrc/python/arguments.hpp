@@ -1,0 +1,55 @@
+// Python arguments to views and numbers. Everything is checked here, while the GIL is held; an error names the argument,
+// what came and what is expected.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "bpls/bpls.hpp"
+
+namespace bpls::python {
+
+namespace py = pybind11;
+
+// The types an argument may have.
+enum class Accepts { floats, bytes_and_floats };
+
+// An argument as a NumPy array: an array as it is, anything else as numpy.asarray makes it. Checks the dtype.
+py::array as_array(const char* name, const py::object& value, Accepts accepts = Accepts::floats);
+
+// A 2-D array with at least one column. The view lives as long as the array.
+ConstMatrix as_matrix(const char* name, const py::array& array);
+
+// The matrices of a 3-D array: the view of the first one; the others follow at array.strides(0).
+ConstMatrix as_matrices(const char* name, const py::array& array);
+
+void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why);
+void check_square(const char* name, const ConstMatrix& matrix);
+// Symmetric up to 1e-6 of the largest magnitude: what rounding in float32 may leave.
+void check_symmetric(const char* name, const ConstMatrix& matrix);
+void check_finite(const char* name, const ConstMatrix& matrix, const std::string& where = "");
+
+// Throws where an output of this shape could not even be addressed.
+void check_size(const char* name, std::size_t rows, std::size_t cols);
+
+int as_threads(const py::object& n_threads);
+Ridge as_ridge(const py::object& eps, bool relative);
+double as_number(const char* name, const py::object& value);
+Activation as_activation(const py::object& name);
+
+// Weights as float64, one per row; empty for None.
+std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows);
+
+std::string shape_of(const py::array& array);
+
+// Called when a result is not finite: raises ValueError for the first argument that holds a NaN or an infinity, or,
+// where both are finite, for an overflow.
+[[noreturn]] void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,
+                                   const ConstMatrix* B);
+
+[[noreturn]] void raise_singular(const NotPositiveDefinite& error, const Ridge& ridge);
+
+}  // namespace bpls::python

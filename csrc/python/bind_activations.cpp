@@ -1,0 +1,87 @@
+// forward, inverse and derivative of the activations, on arrays of any shape.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "arguments.hpp"
+#include "register.hpp"
+
+namespace bpls::python {
+namespace {
+
+// The argument in C order; a copy only where it lies otherwise.
+py::array contiguous(const py::array& array) {
+    if ((array.flags() & py::array::c_style) &&
+        reinterpret_cast<std::uintptr_t>(array.data()) %
+                static_cast<std::uintptr_t>(array.itemsize()) ==
+            0)
+        return array;
+    return py::array(array.attr("copy")("C"));
+}
+
+// Calls kernel(in, out, rows, cols) in the array's type, without the GIL. The last axis is the row.
+template <class F>
+py::array apply(const char* name, Activation activation, const py::object& values, F&& kernel) {
+    const py::array given = as_array(name, values);
+    if (activation == Activation::softmax && given.ndim() == 0)
+        throw py::value_error(std::string(name) +
+                              " has no dimension; softmax expects at least one");
+    const py::array in = contiguous(given);
+    const auto cols = static_cast<std::size_t>(in.ndim() ? in.shape(in.ndim() - 1) : 1);
+    const std::size_t rows = cols ? static_cast<std::size_t>(in.size()) / cols : 0;
+    const std::vector<py::ssize_t> shape(in.shape(), in.shape() + in.ndim());
+    const auto run = [&]<class T>(T) {
+        py::array_t<T> out(shape);
+        const T* from = static_cast<const T*>(in.data());
+        T* to = out.mutable_data();
+        const py::gil_scoped_release release;
+        kernel(from, to, rows, cols);
+        return out;
+    };
+    if (in.itemsize() == sizeof(float)) return run(float());
+    return run(double());
+}
+
+py::array forward_(const py::object& activation, const py::object& z, const py::object& n_threads) {
+    const Activation which = as_activation(activation);
+    const int threads = as_threads(n_threads);
+    return apply("z", which, z, [=](const auto* in, auto* out, std::size_t rows, std::size_t cols) {
+        forward(which, in, out, rows, cols, threads);
+    });
+}
+
+py::array derivative_(const py::object& activation, const py::object& z,
+                      const py::object& n_threads) {
+    const Activation which = as_activation(activation);
+    const int threads = as_threads(n_threads);
+    return apply("z", which, z, [=](const auto* in, auto* out, std::size_t rows, std::size_t cols) {
+        derivative(which, in, out, rows, cols, threads);
+    });
+}
+
+py::array inverse_(const py::object& activation, const py::object& n, const py::object& margin,
+                   const py::object& n_threads) {
+    const Activation which = as_activation(activation);
+    const int threads = as_threads(n_threads);
+    const double given = margin.is_none() ? 0 : as_number("margin", margin);
+    if (!margin.is_none() && !(given > 0 && given < 0.5))
+        throw py::value_error("margin is " + std::string(py::str(margin)) +
+                              "; expected a number above 0 and below 0.5");
+    return apply("n", which, n, [=](const auto* in, auto* out, std::size_t rows, std::size_t cols) {
+        using T = std::remove_pointer_t<decltype(out)>;
+        using limits = std::numeric_limits<T>;
+        const T clip =
+            given == 0 ? limits::epsilon() : std::max(static_cast<T>(given), limits::min());
+        inverse(which, in, out, rows, cols, clip, threads);
+    });
+}
+
+}  // namespace
+
+void register_activations(py::module_& module) {
+    module.def("forward", &forward_);
+    module.def("derivative", &derivative_);
+    module.def("inverse", &inverse_);
+}
+
+}  // namespace bpls::python

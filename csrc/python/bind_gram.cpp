@@ -1,0 +1,85 @@
+// gram and cross.
+#include <algorithm>
+#include <cmath>
+
+#include "arguments.hpp"
+#include "register.hpp"
+
+namespace bpls::python {
+namespace {
+
+py::array_t<double> new_matrix(std::size_t rows, std::size_t cols) {
+    return py::array_t<double>(
+        {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(cols)});
+}
+
+bool all_finite(const double* values, std::size_t count, std::size_t step) {
+    for (std::size_t i = 0; i < count; ++i)
+        if (!std::isfinite(values[i * step])) return false;
+    return true;
+}
+
+py::object gram_(const py::object& A_, const py::object& B_, bool bias,
+                 const py::object& sample_weight, const py::object& n_threads) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    const std::size_t n = A.cols + (bias ? 1 : 0);
+    check_size("A", n, n);
+    const bool with_B = !B_.is_none();
+    const py::array B_array = with_B ? as_array("B", B_) : py::array();
+    std::optional<ConstMatrix> B;
+    if (with_B) {
+        B = as_matrix("B", B_array);
+        check_rows("B", *B, A.rows, "one per row of A");
+        check_size("B", n, B->cols);
+    }
+    const std::vector<double> weights = as_weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
+                              as_threads(n_threads)};
+
+    py::array_t<double> G = new_matrix(n, n);
+    py::array_t<double> C = new_matrix(n, with_B ? B->cols : 0);
+    double* G_data = G.mutable_data();
+    double* C_data = C.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        gram(A, B, options, G_data, C_data);
+    }
+    // A value of A that is not finite leaves its mark on the diagonal, so the data need no pass of their own.
+    if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr);
+    if (!with_B) return std::move(G);
+    if (!all_finite(C_data, n * B->cols, 1)) raise_not_finite("A", A, "B", &*B);
+    return py::make_tuple(G, C);
+}
+
+py::array_t<double> cross_(const py::object& A_, const py::object& D_, bool bias,
+                           const py::object& sample_weight, const py::object& n_threads) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    const py::array D_array = as_array("D", D_);
+    const ConstMatrix D = as_matrix("D", D_array);
+    const std::size_t n = A.cols + (bias ? 1 : 0);
+    check_rows("D", D, A.rows, "one per row of A");
+    check_size("A", n, D.cols);
+    const std::vector<double> weights = as_weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
+                              as_threads(n_threads)};
+
+    py::array_t<double> C = new_matrix(n, D.cols);
+    double* C_data = C.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        cross(A, D, options, C_data);
+    }
+    if (!all_finite(C_data, n * D.cols, 1)) raise_not_finite("A", A, "D", &D);
+    return C;
+}
+
+}  // namespace
+
+void register_gram(py::module_& module) {
+    module.def("gram", &gram_);
+    module.def("cross", &cross_);
+}
+
+}  // namespace bpls::python

@@ -1,0 +1,117 @@
+// solve, solve_layer and solve_batched.
+#include <cmath>
+
+#include "arguments.hpp"
+#include "register.hpp"
+
+namespace bpls::python {
+namespace {
+
+// Runs the solver without the GIL and turns a failed factorisation into LinAlgError.
+template <class F>
+void run(const Ridge& ridge, F&& solver) {
+    try {
+        const py::gil_scoped_release release;
+        solver();
+    } catch (const NotPositiveDefinite& error) {
+        raise_singular(error, ridge);
+    }
+}
+
+py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py::object& eps,
+                           bool relative, const py::object& n_threads) {
+    const py::array G_array = as_array("G", G_);
+    const ConstMatrix G = as_matrix("G", G_array);
+    const py::array C_array = as_array("C", C_);
+    const ConstMatrix C = as_matrix("C", C_array);
+    check_square("G", G);
+    check_rows("C", C, G.rows, "as many as G");
+    check_size("G", G.rows, G.rows);
+    check_size("C", G.rows, C.cols);
+    const Ridge ridge = as_ridge(eps, relative);
+    const int threads = as_threads(n_threads);
+    check_finite("G", G);
+    check_finite("C", C);
+    check_symmetric("G", G);
+
+    py::array_t<double> W({C_array.shape(0), C_array.shape(1)});
+    double* data = W.mutable_data();
+    run(ridge, [&] { solve(G, C, ridge, data, threads); });
+    return W;
+}
+
+py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_, bool bias,
+                                 const py::object& eps, bool relative,
+                                 const py::object& sample_weight, const py::object& n_threads) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    const py::array B_array = as_array("B", B_);
+    const ConstMatrix B = as_matrix("B", B_array);
+    const std::size_t n = A.cols + (bias ? 1 : 0);
+    check_rows("B", B, A.rows, "one per row of A");
+    check_size("A", n, n);
+    check_size("B", n, B.cols);
+    const std::vector<double> weights = as_weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
+                              as_threads(n_threads)};
+    const Ridge ridge = as_ridge(eps, relative);
+
+    py::array_t<double> W({static_cast<py::ssize_t>(n), B_array.shape(1)});
+    double* data = W.mutable_data();
+    try {
+        const py::gil_scoped_release release;
+        solve_layer(A, B, options, ridge, data);
+    } catch (const NotPositiveDefinite& error) {
+        if (!std::isfinite(error.value)) raise_not_finite("A", A, nullptr, nullptr);
+        raise_singular(error, ridge);
+    }
+    for (std::size_t i = 0; i < n * B.cols; ++i)
+        if (!std::isfinite(data[i])) raise_not_finite("A", A, "B", &B);
+    return W;
+}
+
+py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
+                                   const py::object& eps, bool relative,
+                                   const py::object& n_threads) {
+    const py::array G_array = as_array("G", G_);
+    const ConstMatrix G = as_matrices("G", G_array);
+    const py::array C_array = as_array("C", C_);
+    const ConstMatrix C = as_matrices("C", C_array);
+    if (C_array.shape(0) != G_array.shape(0))
+        throw py::value_error("C has shape " + shape_of(C_array) + "; expected " +
+                              std::to_string(G_array.shape(0)) + " systems, as many as G");
+    check_square("G", G);
+    check_rows("C", C, G.rows, "as many as G");
+    const auto count = static_cast<std::size_t>(G_array.shape(0));
+    check_size("G", G.rows, G.rows);
+    check_size("C", G.rows, C.cols);
+    check_size("C", count, G.rows * C.cols);
+    const Ridge ridge = as_ridge(eps, relative);
+    const int threads = as_threads(n_threads);
+    for (std::size_t s = 0; s < count; ++s) {
+        ConstMatrix G_s = G, C_s = C;
+        G_s.data += static_cast<std::ptrdiff_t>(s) * G_array.strides(0);
+        C_s.data += static_cast<std::ptrdiff_t>(s) * C_array.strides(0);
+        const std::string where = "system " + std::to_string(s) + ", ";
+        check_finite("G", G_s, where);
+        check_finite("C", C_s, where);
+        check_symmetric("G", G_s);
+    }
+
+    py::array_t<double> W({C_array.shape(0), C_array.shape(1), C_array.shape(2)});
+    double* data = W.mutable_data();
+    run(ridge, [&] {
+        solve_batched(G, G_array.strides(0), C, C_array.strides(0), count, ridge, data, threads);
+    });
+    return W;
+}
+
+}  // namespace
+
+void register_solve(py::module_& module) {
+    module.def("solve", &solve_);
+    module.def("solve_layer", &solve_layer_);
+    module.def("solve_batched", &solve_batched_);
+}
+
+}  // namespace bpls::python

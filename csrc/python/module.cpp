@@ -1,0 +1,21 @@
+// The extension module. It only registers; an environment that cannot be honoured fails the import.
+#include <pybind11/pybind11.h>
+
+#include <stdexcept>
+
+#include "bpls/config.hpp"
+#include "register.hpp"
+
+PYBIND11_MODULE(_core, module) {
+    try {
+        bpls::active_level();
+        bpls::default_threads();
+    } catch (const std::invalid_argument& error) {
+        throw pybind11::import_error(error.what());
+    }
+    bpls::python::register_config(module);
+    bpls::python::register_gram(module);
+    bpls::python::register_solve(module);
+    bpls::python::register_linear(module);
+    bpls::python::register_activations(module);
+}

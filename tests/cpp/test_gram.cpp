@@ -1,0 +1,116 @@
+// gram and cross against plain sums, in every element type and layout.
+#include "check.hpp"
+
+namespace {
+
+struct Shape {
+    std::size_t rows, cols, outputs;
+};
+
+template <class T>
+void gram_equals_plain_sums(Shape shape, bool bias, bool weighted, bool column_major) {
+    const auto [d, n, m] = shape;
+    const std::vector<T> a = random_values<T>(d * n, 1);
+    const std::vector<float> b = random_values<float>(d * m, 2);
+    std::vector<double> weight = random_values<double>(d, 3);
+    for (double& w : weight) w = weighted ? w + 0.5 : 1.0;
+    bpls::ConstMatrix A = bpls::row_major(a.data(), d, n);
+    if (column_major) {
+        A.row_stride = sizeof(T);
+        A.col_stride = static_cast<std::ptrdiff_t>(d * sizeof(T));
+    }
+    const std::size_t N = n + bias;
+    const auto value = [&](std::size_t k, std::size_t i) {
+        return i == n ? 1.0 : static_cast<double>(column_major ? a[i * d + k] : a[k * n + i]);
+    };
+    std::vector<double> G(N * N, NAN), C(N * m, NAN), D(N * m, NAN);
+    const bpls::GramOptions options{bias, weighted ? weight.data() : nullptr, 0};
+    bpls::gram(A, bpls::row_major(b.data(), d, m), options, G.data(), C.data());
+    bpls::cross(A, bpls::row_major(b.data(), d, m), options, D.data());
+    // 256 float32 roundings, and a few for the weights.
+    const double u = std::is_same_v<T, double> ? 0x1p-48 : 260 * 0x1p-24;
+    for (std::size_t i = 0; i < N; ++i) {
+        for (std::size_t j = 0; j < N; ++j) {
+            double exact = 0, magnitude = 0;
+            for (std::size_t k = 0; k < d; ++k) {
+                exact += weight[k] * value(k, i) * value(k, j);
+                magnitude += std::abs(weight[k] * value(k, i) * value(k, j));
+            }
+            const bool integers = std::is_same_v<T, std::uint8_t> && !weighted;
+            CHECK(close(G[i * N + j], exact, integers ? 0 : u * magnitude));
+            CHECK(G[i * N + j] == G[j * N + i]);
+        }
+        for (std::size_t j = 0; j < m; ++j) {
+            double exact = 0, magnitude = 0;
+            for (std::size_t k = 0; k < d; ++k) {
+                exact += weight[k] * value(k, i) * b[k * m + j];
+                magnitude += std::abs(weight[k] * value(k, i) * b[k * m + j]);
+            }
+            CHECK(close(C[i * m + j], exact, u * magnitude));
+            CHECK(close(D[i * m + j], exact, u * magnitude));
+        }
+    }
+}
+
+template <class T>
+void gram_is_right_in_all_layouts() {
+    for (const Shape shape : {Shape{0, 3, 1}, Shape{1, 1, 1}, Shape{7, 5, 2}, Shape{259, 50, 3},
+                              Shape{2051, 13, 1}, Shape{5, 130, 97}})
+        for (const bool bias : {false, true})
+            for (const bool weighted : {false, true})
+                for (const bool column_major : {false, true})
+                    gram_equals_plain_sums<T>(shape, bias, weighted, column_major);
+}
+
+void bits_do_not_depend_on_threads() {
+    const std::vector<float> a = random_values<float>(9000 * 33, 4);
+    std::vector<double> one(33 * 33), other(33 * 33);
+    const bpls::ConstMatrix A = bpls::row_major(a.data(), 9000, 33);
+    bpls::gram(A, std::nullopt, {false, nullptr, 1}, one.data(), nullptr);
+    for (const int threads : {2, 3, 7}) {
+        bpls::gram(A, std::nullopt, {false, nullptr, threads}, other.data(), nullptr);
+        CHECK(one == other);
+    }
+}
+
+void blocks_of_columns_meet() {
+    const std::size_t d = 9, n = 1100, m = 1030;
+    const std::vector<double> a = random_values<double>(d * n, 5), b = random_values<double>(d * m, 6);
+    std::vector<double> G(n * n), C(n * m);
+    bpls::gram(bpls::row_major(a.data(), d, n), bpls::row_major(b.data(), d, m), {}, G.data(),
+               C.data());
+    for (std::size_t i = 0; i < n; i += 37)
+        for (std::size_t j = 0; j < n; ++j) {
+            double exact = 0;
+            for (std::size_t k = 0; k < d; ++k) exact += a[k * n + i] * a[k * n + j];
+            CHECK(close(G[i * n + j], exact, 1e-14));
+            exact = 0;
+            for (std::size_t k = 0; k < d; ++k) exact += a[k * n + i] * b[k * m + j % m];
+            CHECK(close(C[i * m + j % m], exact, 1e-14));
+        }
+}
+
+void rows_that_differ_are_refused() {
+    const double one = 1;
+    double G, C;
+    bool refused = false;
+    try {
+        bpls::gram(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 0, 1), {}, &G, &C);
+    } catch (const std::invalid_argument&) {
+        refused = true;
+    }
+    CHECK(refused);
+}
+
+}  // namespace
+
+int main() {
+    return run_tests([] {
+        gram_is_right_in_all_layouts<std::uint8_t>();
+        gram_is_right_in_all_layouts<float>();
+        gram_is_right_in_all_layouts<double>();
+        bits_do_not_depend_on_threads();
+        blocks_of_columns_meet();
+        rows_that_differ_are_refused();
+    });
+}

@@ -1,0 +1,82 @@
+// linear against plain sums, in the type pairs it takes.
+#include "check.hpp"
+
+namespace {
+
+template <class A, class W, class T>
+void equals_plain_sums(std::size_t d, std::size_t n, std::size_t m, bool bias, bool column_major) {
+    const std::vector<A> a = random_values<A>(d * n, 1);
+    const std::vector<W> w = random_values<W>((n + bias) * m, 2);
+    bpls::ConstMatrix A_view = bpls::row_major(a.data(), d, n);
+    if (column_major) {
+        A_view.row_stride = sizeof(A);
+        A_view.col_stride = static_cast<std::ptrdiff_t>(d * sizeof(A));
+    }
+    std::vector<T> out(d * m, T(NAN));
+    bpls::linear(A_view, bpls::row_major(w.data(), n + bias, m),
+                 {bias, bpls::Activation::identity, 2}, out.data());
+    const double u = static_cast<double>(std::numeric_limits<T>::epsilon());
+    for (std::size_t i = 0; i < d; ++i)
+        for (std::size_t j = 0; j < m; ++j) {
+            double exact = bias ? static_cast<double>(w[n * m + j]) : 0;
+            double magnitude = std::abs(exact);
+            for (std::size_t k = 0; k < n; ++k) {
+                const double x = static_cast<double>(column_major ? a[k * d + i] : a[i * n + k]);
+                exact += x * static_cast<double>(w[k * m + j]);
+                magnitude += std::abs(x * static_cast<double>(w[k * m + j]));
+            }
+            CHECK(close(static_cast<double>(out[i * m + j]), exact,
+                        u * static_cast<double>(n + 2) * magnitude));
+        }
+}
+
+template <class A, class W, class T>
+void is_right_in_all_layouts() {
+    for (const std::size_t d : {0, 1, 3, 70})
+        for (const std::size_t n : {1, 300})
+            for (const std::size_t m : {1, 50})
+                for (const bool bias : {false, true})
+                    for (const bool column_major : {false, true})
+                        equals_plain_sums<A, W, T>(d, n, m, bias, column_major);
+}
+
+void activation_is_applied() {
+    const std::vector<double> a = random_values<double>(5 * 3, 1), w = random_values<double>(3 * 4, 2);
+    std::vector<double> plain(20), activated(20);
+    const auto A = bpls::row_major(a.data(), 5, 3), W = bpls::row_major(w.data(), 3, 4);
+    bpls::linear(A, W, {}, plain.data());
+    for (int i = 0; i < bpls::activation_count; ++i) {
+        const auto activation = static_cast<bpls::Activation>(i);
+        bpls::linear(A, W, {false, activation, 0}, activated.data());
+        std::vector<double> expected(20);
+        bpls::forward(activation, plain.data(), expected.data(), 5, 4);
+        CHECK(activated == expected);
+    }
+}
+
+void wrong_output_type_is_refused() {
+    const double one = 1;
+    float out;
+    bool refused = false;
+    try {
+        bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 1), {}, &out);
+    } catch (const std::invalid_argument&) {
+        refused = true;
+    }
+    CHECK(refused);
+}
+
+}  // namespace
+
+int main() {
+    return run_tests([] {
+        is_right_in_all_layouts<std::uint8_t, float, float>();
+        is_right_in_all_layouts<std::uint8_t, double, double>();
+        is_right_in_all_layouts<float, float, float>();
+        is_right_in_all_layouts<float, double, double>();
+        is_right_in_all_layouts<double, float, double>();
+        is_right_in_all_layouts<double, double, double>();
+        activation_is_applied();
+        wrong_output_type_is_refused();
+    });
+}

@@ -1,0 +1,182 @@
+"""gram and cross against the NumPy reference: every dtype, layout, shape and thread count.
+
+Integer input has the integer answer; everything else stays within the bounds of reference.py.
+"""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import A_DTYPES, FLOATS, assert_within, same_bits
+
+import bpls_fast as bf
+
+# On both sides of the block of 256 rows and of the tile of 48 columns.
+ROWS = st.integers(0, 12) | st.sampled_from([255, 256, 257, 511, 513, 700])
+COLUMNS = st.integers(1, 12) | st.sampled_from([15, 16, 17, 47, 48, 49, 95, 97])
+
+
+@st.composite
+def problems(draw):
+    rows = draw(ROWS)
+    A = draw(reference.arrays((rows, draw(COLUMNS)), A_DTYPES))
+    B = draw(reference.arrays((rows, draw(COLUMNS)), FLOATS))
+    sample_weight = draw(st.none() | reference.sample_weights(rows))
+    return A, B, {"bias": draw(st.booleans()), "sample_weight": sample_weight}
+
+
+def random_problem(rows, n, m, dtype):
+    rng = np.random.default_rng([rows, n, m])
+    b_dtype = np.float32 if dtype == np.uint8 else dtype
+    A = reference.random_values(rng, (rows, n), dtype)
+    return A, reference.random_values(rng, (rows, m), b_dtype)
+
+
+def check_gram(G, A, **options):
+    n = A.shape[1] + options.get("bias", False)
+    assert reference.is_new_float64(G, (n, n))
+    assert same_bits(G, G.T), "G is not symmetric to the bit"
+    assert_within(G, reference.gram(A, **options), reference.gram_bound(A, **options))
+
+
+def check_cross(C, A, D, **options):
+    assert reference.is_new_float64(C, (A.shape[1] + options.get("bias", False), D.shape[1]))
+    assert_within(C, reference.cross(A, D, **options), reference.cross_bound(A, D, **options))
+
+
+@given(problem=problems())
+def test_gram_without_b_is_within_the_bound_of_the_reference(problem, n_threads):
+    A, _, options = problem
+    check_gram(bf.gram(A, n_threads=n_threads, **options), A, **options)
+
+
+@given(problem=problems())
+def test_gram_with_b_is_within_the_bound_of_the_reference(problem, n_threads):
+    A, B, options = problem
+    G, C = bf.gram(A, B, n_threads=n_threads, **options)
+    check_gram(G, A, **options)
+    check_cross(C, A, B, **options)
+
+
+@given(problem=problems())
+def test_cross_is_within_the_bound_of_the_reference(problem, n_threads):
+    A, D, options = problem
+    check_cross(bf.cross(A, D, n_threads=n_threads, **options), A, D, **options)
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+@pytest.mark.parametrize(
+    ("rows", "n", "m"),
+    [
+        pytest.param(40, 1030, 30, id="more than 1024 columns"),
+        pytest.param(40, 5, 1030, id="more than 1024 right-hand sides"),
+        pytest.param(4500, 9, 3, id="more than 4096 rows"),
+    ],
+)
+def test_large_shapes_are_within_the_bound_of_the_reference(rows, n, m, dtype, n_threads):
+    A, B = random_problem(rows, n, m, dtype)
+    G, C = bf.gram(A, B, bias=True, n_threads=n_threads)
+    check_gram(G, A, bias=True)
+    check_cross(C, A, B, bias=True)
+    check_cross(bf.cross(A, B, bias=True, n_threads=n_threads), A, B, bias=True)
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("rows", "n", "m"),
+    [
+        pytest.param(9000, 70, 11, id="many rows"),
+        pytest.param(300, 1100, 50, id="many columns"),
+    ],
+)
+def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, dtype, weighted):
+    A, B = random_problem(rows, n, m, dtype)
+    weights = np.random.default_rng(rows).uniform(0, 2, rows) if weighted else None
+    options = {"bias": True, "sample_weight": weights}
+    reference.assert_same_bits_at_every_thread_count(
+        lambda n_threads: np.hstack(bf.gram(A, B, n_threads=n_threads, **options))
+    )
+    reference.assert_same_bits_at_every_thread_count(
+        lambda n_threads: bf.cross(A, B, n_threads=n_threads, **options)
+    )
+
+
+# Where sums of the largest products leave an integer type: 255 * 255 leaves int32 after 33,025
+# rows and uint32 after 66,051; 255 * 128 (uint8 by int8) leaves int32 after 65,793, and column sums
+# of 255 leave the integers of float32 there.
+@pytest.mark.parametrize("rows", [33_026, 65_793, 65_794, 66_052, 70_000, 70_001])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_uint8_gram_of_all_255s_is_the_integer_answer(rows, order, n_threads):
+    A = np.full((rows, 3), 255, np.uint8, order=order)
+    expected = np.full((4, 4), 255.0 * 255.0 * rows)
+    expected[3, :3] = expected[:3, 3] = 255.0 * rows
+    expected[3, 3] = rows
+    assert same_bits(bf.gram(A, bias=True, n_threads=n_threads), expected)
+
+
+def test_uint8_gram_of_many_random_rows_is_the_integer_answer(n_threads):
+    A = np.random.default_rng(70_003).integers(0, 256, (70_003, 5), dtype=np.uint8)
+    assert same_bits(bf.gram(A, bias=True, n_threads=n_threads), reference.gram(A, bias=True))
+
+
+def test_long_float32_sums_do_not_drift(n_threads):
+    """One float32 accumulator over all rows is far outside of the bound here; blocks are not."""
+    A = np.broadcast_to(np.float32(0.1), (300_000, 2))
+    drifting = np.add.accumulate(np.broadcast_to(np.float32(0.01), len(A)))[-1]
+    assert abs(drifting - 0.01 * len(A)) > 10 * reference.gram_bound(A)[0, 0]
+    G, C = bf.gram(A, A, n_threads=n_threads)
+    check_gram(G, A)
+    check_cross(C, A, A)
+
+
+@given(data=st.data(), bias=st.booleans())
+def test_uint8_weights_of_zero_and_one_drop_rows_exactly(data, bias, n_threads):
+    # Exact in float32 too: 256 * 255**2 < 2**24.
+    rows = data.draw(ROWS)
+    A = data.draw(reference.arrays((rows, data.draw(COLUMNS)), [np.uint8]))
+    keep = np.random.default_rng(rows).random(rows) < 0.5
+    weighted = bf.gram(A, bias=bias, sample_weight=keep.astype(float), n_threads=n_threads)
+    assert same_bits(weighted, bf.gram(A[keep], bias=bias, n_threads=n_threads))
+
+
+@given(problem=problems())
+def test_integer_weights_repeat_rows(problem, n_threads):
+    A, B, options = problem
+    times = np.random.default_rng(A.shape).integers(0, 5, len(A))
+    repeated_A, repeated_B = np.repeat(A, times, axis=0), np.repeat(B, times, axis=0)
+    once = {"bias": options["bias"], "sample_weight": times.astype(float)}
+    again = {"bias": options["bias"]}
+    G, C = bf.gram(A, B, n_threads=n_threads, **once)
+    repeated_G, repeated_C = bf.gram(repeated_A, repeated_B, n_threads=n_threads, **again)
+    G_bound = reference.gram_bound(A, **once) + reference.gram_bound(repeated_A, **again)
+    C_bound = reference.cross_bound(A, B, **once)
+    C_bound = C_bound + reference.cross_bound(repeated_A, repeated_B, **again)
+    assert_within(G, repeated_G, G_bound)
+    assert_within(C, repeated_C, C_bound)
+
+
+@pytest.mark.parametrize("layout", reference.LAYOUTS)
+@pytest.mark.parametrize("dtype", A_DTYPES)
+def test_inputs_are_not_changed(dtype, layout):
+    A, B = (reference.in_layout(values, layout) for values in random_problem(300, 7, 3, dtype))
+    weights = reference.in_layout(np.linspace(0, 2, 300), layout)
+    before = A.copy(), B.copy(), weights.copy()
+    bf.gram(A, B, bias=True, sample_weight=weights)
+    bf.cross(A, B, bias=True, sample_weight=weights)
+    assert all(map(same_bits, (A, B, weights), before))
+
+
+def test_results_do_not_share_memory_between_calls():
+    A = np.ones((3, 2), np.float32)
+    first, second = bf.gram(A), bf.gram(A)
+    first[...] = -1.0
+    assert same_bits(second, np.full((2, 2), 3.0))
+
+
+def test_nested_lists_are_arrays():
+    A, B = [[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]]
+    G, C = bf.gram(A, B, sample_weight=[1.0, 2.0])
+    assert same_bits(G, np.array([[1 + 2 * 9, 2 + 2 * 12], [2 + 2 * 12, 4 + 2 * 16]], float))
+    assert same_bits(C, np.array([[5 + 2 * 18], [10 + 2 * 24]], float))

@@ -1,0 +1,338 @@
+"""solve, solve_layer and solve_batched against scipy.linalg.solve(assume_a="pos").
+
+Every system, however ill-conditioned, is solved to the bounds derived in reference.py or refused
+with a LinAlgError that names the pivot and the remedy.
+"""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+import reference
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import A_DTYPES, FLOATS, assert_within, same_bits
+
+import bpls_fast as bf
+
+SMALL_SIZES = [1, 2, 3, 7, 63, 64, 65, 127, 128, 129]
+SIZES = [*itertools.product(SMALL_SIZES, [1, 2, 9, 70]), (300, 33), (785, 10)]
+
+
+def random_system(rng, n, m, *, batch=()):
+    A = rng.standard_normal((*batch, 2 * n + 1, n))
+    return np.swapaxes(A, -1, -2) @ A, rng.standard_normal((*batch, n, m))
+
+
+def exactly_symmetric(G):
+    return np.triu(G) + np.triu(G, 1).T
+
+
+def check_solution(W, G, C, *, eps=1e-6, relative=True):
+    """W solves the regularised system: small residual always, SciPy's answer where one exists."""
+    M = reference.regularised(G, eps, relative)
+    C = C.astype(np.float64)
+    assert reference.is_new_float64(W, C.shape)
+    residual = np.linalg.norm(M @ W - C, axis=0)
+    assert_within(residual, np.zeros(C.shape[1]), reference.residual_bound(M, W, C))
+    low, _ = reference.smallest_eigenvalue_bounds(M)
+    if low > 0:
+        expected = reference.solve(G, C, eps=eps, relative=relative)
+        difference = np.linalg.norm(W - expected, axis=0)
+        assert_within(difference, np.zeros(C.shape[1]), reference.solve_bound(M, W, expected))
+
+
+@pytest.mark.parametrize(("n", "m"), SIZES)
+def test_solve_agrees_with_scipy_at_every_size(n, m, n_threads):
+    G, C = random_system(np.random.default_rng([n, m]), n, m)
+    check_solution(bf.solve(G, C, n_threads=n_threads), G, C)
+
+
+@given(
+    n=st.integers(1, 40),
+    m=st.integers(1, 20),
+    seed=st.integers(0, 2**32 - 1),
+    dtypes=st.tuples(st.sampled_from(FLOATS), st.sampled_from(FLOATS)),
+    layouts=st.tuples(*[st.sampled_from(reference.LAYOUTS)] * 2),
+    eps=st.sampled_from([0.0, 1e-9, 1e-6, 1e-2, 3.0]),
+    relative=st.booleans(),
+)
+def test_solve_takes_every_dtype_layout_and_eps(
+    n, m, seed, dtypes, layouts, eps, relative, n_threads
+):
+    G, C = random_system(np.random.default_rng(seed), n, m)
+    G = reference.in_layout(exactly_symmetric(G).astype(dtypes[0]), layouts[0])
+    C = reference.in_layout(C.astype(dtypes[1]), layouts[1])
+    W = bf.solve(G, C, eps=eps, relative=relative, n_threads=n_threads)
+    check_solution(W, G, C, eps=eps, relative=relative)
+
+
+def vandermonde_gram(n):
+    V = np.vander(np.linspace(-1, 1, 3 * n), n)
+    return V.T @ V
+
+
+def gram_of(rows, n, *, dead=(), copies=()):
+    """Gram of random data with zero columns and with (copy, original) pairs of columns."""
+    A = np.random.default_rng([rows, n]).standard_normal((rows, n))
+    A[:, list(dead)] = 0.0
+    for copy, original in copies:
+        A[:, copy] = A[:, original]
+    return A.T @ A
+
+
+ILL_CONDITIONED = {
+    **{f"Hilbert {n}": scipy.linalg.hilbert(n) for n in (3, 8, 12, 20, 70)},
+    **{f"Vandermonde {n}": vandermonde_gram(n) for n in (5, 15, 30, 66)},
+    "dead columns": gram_of(50, 12, dead=(0, 5, 11)),
+    "duplicated columns": gram_of(50, 12, copies=((1, 0), (11, 4))),
+    "one row": gram_of(1, 9),
+    "more columns than rows": gram_of(20, 90),
+}
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-15, 1e-12, 1e-6])
+@pytest.mark.parametrize("name", ILL_CONDITIONED)
+def test_ill_conditioned_systems_are_solved_or_refused_for_cause(name, eps, n_threads):
+    G = exactly_symmetric(ILL_CONDITIONED[name])
+    n = len(G)
+    C = np.random.default_rng(n).standard_normal((n, 4))
+    try:
+        W = bf.solve(G, C, eps=eps, n_threads=n_threads)
+    except np.linalg.LinAlgError as error:
+        pivot = re.search(rf"pivot (\d+) of {n}\b", str(error))
+        assert pivot and 1 <= int(pivot[1]) <= n
+        assert re.search(r"\beps\b", str(error))
+        # A pivot of M is at least lambda_min(M), up to the backward error of the factorisation, and
+        # one above n * 2**-52 * M_ii is accepted. So only a nearly singular M may be refused.
+        M = reference.regularised(G, eps)
+        low, _ = reference.smallest_eigenvalue_bounds(M)
+        assert low <= n * 2.0**-52 * np.diag(M).max() + reference.solve_backward_error(M)
+    else:
+        check_solution(W, G, C, eps=eps)
+
+
+@pytest.mark.parametrize("name", ILL_CONDITIONED)
+def test_default_eps_solves_every_ill_conditioned_system(name):
+    G = exactly_symmetric(ILL_CONDITIONED[name])
+    C = np.ones((len(G), 1))
+    check_solution(bf.solve(G, C), G, C)
+
+
+def copied_columns(n, copy, original):
+    A = np.eye(n)
+    A[:, copy] = A[:, original]
+    return A
+
+
+# Small integers, so that the pivot is zero exactly in every order of operations.
+@pytest.mark.parametrize(
+    ("A", "pivot"),
+    [
+        pytest.param(np.diag([1.0, 1.0, 0.0, 1.0]), 3, id="dead column"),
+        pytest.param(np.diag([1.0] * 129 + [0.0]), 130, id="dead column beyond a block"),
+        pytest.param(copied_columns(7, 6, 2), 7, id="duplicated column"),
+        pytest.param(copied_columns(100, 70, 3), 71, id="duplicated column beyond a block"),
+        pytest.param(np.ones((1, 4)), 2, id="one row"),
+        pytest.param(np.array([[1.0, 0, 1, 1], [0, 1, 1, -1]]), 3, id="more columns than rows"),
+    ],
+)
+def test_singular_system_without_eps_names_the_pivot_and_the_remedy(A, pivot, n_threads):
+    n = A.shape[1]
+    C = np.ones((n, 2))
+    match = rf"pivot {pivot} of {n}\b(?s:.*)\beps\b"
+    for relative in (True, False):
+        with pytest.raises(np.linalg.LinAlgError, match=match):
+            bf.solve(A.T @ A, C, eps=0.0, relative=relative, n_threads=n_threads)
+    with pytest.raises(np.linalg.LinAlgError, match=match):
+        bf.solve_layer(A, np.ones((len(A), 2)), eps=0.0, n_threads=n_threads)
+    check_solution(bf.solve(A.T @ A, C, n_threads=n_threads), A.T @ A, C)
+
+
+def test_indefinite_matrix_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match=r"pivot 2 of 2\b"):
+        bf.solve(np.array([[1.0, 2.0], [2.0, 1.0]]), np.ones((2, 1)))
+
+
+def test_all_zero_matrix_names_a_remedy_that_helps():
+    G, C = np.zeros((3, 3)), np.ones((3, 1))
+    # A relative eps is a multiple of zero here, however large: only an absolute one helps.
+    with pytest.raises(np.linalg.LinAlgError, match=r"pivot 1 of 3\b(?s:.*)\brelative\b"):
+        bf.solve(G, C)
+    assert same_bits(bf.solve(G, C, eps=0.25, relative=False), np.full((3, 1), 4.0))
+
+
+def test_relative_eps_is_a_multiple_of_the_mean_diagonal_and_absolute_eps_is_added():
+    G, C = np.diag([1.0, 3.0]), np.eye(2)
+    # The mean of the diagonal is 2, so both add lam = 1; (1 + 1) and (3 + 1) have exact roots only
+    # in part, hence the few ULP.
+    for options in ({"eps": 0.5, "relative": True}, {"eps": 1.0, "relative": False}):
+        assert_within(bf.solve(G, C, **options), np.diag([1 / 2, 1 / 4]), 4 * reference.U64)
+
+
+def test_defaults_are_a_relative_eps_of_one_in_a_million():
+    G, C = random_system(np.random.default_rng(5), 6, 2)
+    assert same_bits(bf.solve(G, C), bf.solve(G, C, eps=1e-6, relative=True))
+    assert same_bits(
+        bf.solve_batched(G[None], C[None]),
+        bf.solve_batched(G[None], C[None], eps=1e-6, relative=True),
+    )
+    assert same_bits(bf.solve_layer(G, C), bf.solve_layer(G, C, eps=1e-6, relative=True))
+
+
+@pytest.mark.parametrize("n", [5, 130])
+@pytest.mark.parametrize("exponent", [-664, 498], ids=["1e-200", "1e+150"])
+def test_relative_eps_makes_the_scale_of_the_system_irrelevant(n, exponent):
+    G, C = random_system(np.random.default_rng(n), n, 3)
+    scale = 2.0**exponent  # a power of two scales exactly
+    W, scaled = bf.solve(G, C), bf.solve(G * scale, C * scale)
+    difference = np.linalg.norm(W - scaled, axis=0)
+    bound = reference.solve_bound(reference.regularised(G), W, scaled)
+    assert_within(difference, np.zeros(3), bound)
+
+
+@pytest.mark.parametrize("n", [9, 130])
+def test_solve_reads_the_upper_triangle_only(n):
+    G, C = random_system(np.random.default_rng(n), n, 3)
+    G = exactly_symmetric(G)
+    other = G + np.tril(np.full((n, n), 5e-7 * np.abs(G).max()), -1)
+    assert same_bits(bf.solve(other, C), bf.solve(G, C))
+
+
+@pytest.mark.parametrize(("n", "m"), [(300, 70), (785, 10)])
+def test_solve_bits_do_not_depend_on_the_threads_or_the_run(n, m):
+    G, C = random_system(np.random.default_rng(n), n, m)
+    reference.assert_same_bits_at_every_thread_count(
+        lambda n_threads: bf.solve(G, C, n_threads=n_threads)
+    )
+
+
+@pytest.mark.parametrize("layout", reference.LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_solve_does_not_change_its_inputs(dtype, layout):
+    systems = random_system(np.random.default_rng(7), 70, 5, batch=(2,))
+    G, C = (reference.in_layout(x.astype(dtype), layout) for x in systems)
+    before = G.copy(), C.copy()
+    bf.solve(G[0], C[0])
+    bf.solve_batched(G, C)
+    assert all(map(same_bits, (G, C), before))
+
+
+@st.composite
+def layers(draw):
+    rows, n, m = draw(st.integers(1, 600)), draw(st.integers(1, 60)), draw(st.integers(1, 12))
+    A = draw(reference.arrays((rows, n), A_DTYPES, decades=0.5))
+    B = draw(reference.arrays((rows, m), FLOATS, decades=0.5))
+    options = {
+        "bias": draw(st.booleans()),
+        "sample_weight": draw(st.none() | reference.sample_weights(rows)),
+        "eps": draw(st.sampled_from([1e-6, 1e-3, 1.0])),
+    }
+    return A, B, options
+
+
+def split(options):
+    solving = {key: options[key] for key in options if key in ("eps", "relative")}
+    return {key: options[key] for key in options if key not in solving}, solving
+
+
+def solved_or_refused(call):
+    try:
+        return call()
+    except np.linalg.LinAlgError as error:
+        return str(error)
+
+
+@given(layer=layers(), relative=st.booleans())
+def test_solve_layer_equals_solve_of_gram(layer, relative, n_threads):
+    A, B, options = layer
+    summing, solving = split(options | {"relative": relative})
+    G, C = bf.gram(A, B, n_threads=n_threads, **summing)
+    apart = solved_or_refused(lambda: bf.solve(G, C, n_threads=n_threads, **solving))
+    fused = solved_or_refused(
+        lambda: bf.solve_layer(A, B, n_threads=n_threads, **summing, **solving)
+    )
+    if isinstance(apart, str):
+        assert fused == apart
+    else:
+        assert same_bits(fused, apart)
+
+
+@given(layer=layers())
+def test_solve_layer_is_within_the_bound_of_the_reference(layer):
+    A, B, options = layer
+    summing, solving = split(options)
+    M = reference.regularised(reference.gram(A, **summing), **solving)
+    # The Gram matrix may be off by its bound, and lam by eps times the mean of that.
+    matrix_error = (1 + options["eps"]) * np.linalg.norm(reference.gram_bound(A, **summing))
+    right_side_error = np.linalg.norm(reference.cross_bound(A, B, **summing), axis=0)
+    low, _ = reference.smallest_eigenvalue_bounds(M)
+    if low <= matrix_error:
+        return  # the rounding of a float32 Gram matrix may make the system singular
+    W, expected = bf.solve_layer(A, B, **options), reference.solve_layer(A, B, **options)
+    errors = {"matrix_error": matrix_error, "right_side_error": right_side_error}
+    bound = reference.solve_bound(M, W, expected, **errors)
+    assert_within(np.linalg.norm(W - expected, axis=0), np.zeros(B.shape[1]), bound)
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+def test_solve_layer_bits_do_not_depend_on_the_threads_or_the_run(dtype):
+    rng = np.random.default_rng(9)
+    A = reference.random_values(rng, (9000, 70), dtype)
+    B = rng.standard_normal((9000, 12)).astype(np.float32)
+    reference.assert_same_bits_at_every_thread_count(
+        lambda n_threads: bf.solve_layer(A, B, bias=True, n_threads=n_threads)
+    )
+
+
+@given(
+    k=st.integers(1, 9),
+    n=st.integers(1, 20) | st.sampled_from([63, 64, 65]),
+    m=st.integers(1, 12),
+    seed=st.integers(0, 2**32 - 1),
+    dtypes=st.tuples(st.sampled_from(FLOATS), st.sampled_from(FLOATS)),
+    layouts=st.tuples(*[st.sampled_from(reference.LAYOUTS)] * 2),
+    options=st.fixed_dictionaries(
+        {"eps": st.sampled_from([0.0, 1e-6, 1.0]), "relative": st.booleans()}
+    ),
+)
+def test_solve_batched_equals_solve_system_by_system(
+    k, n, m, seed, dtypes, layouts, options, n_threads
+):
+    systems = random_system(np.random.default_rng(seed), n, m, batch=(k,))
+    G = np.stack([exactly_symmetric(g) for g in systems[0]])
+    # Every system has a scale of its own, so that a lam shared between systems would show.
+    G = G * 4.0 ** np.arange(k)[:, None, None]
+    G = reference.in_layout(G.astype(dtypes[0]), layouts[0])
+    C = reference.in_layout(systems[1].astype(dtypes[1]), layouts[1])
+    W = bf.solve_batched(G, C, n_threads=n_threads, **options)
+    assert reference.is_new_float64(W, (k, n, m))
+    both = zip(W, reference.solve_batched(G, C, **options), strict=True)
+    for i, (batched, expected) in enumerate(both):
+        alone = bf.solve(G[i], C[i], n_threads=n_threads, **options)
+        M = reference.regularised(G[i], **options)
+        for other in (alone, expected):
+            difference = np.linalg.norm(batched - other, axis=0)
+            assert_within(difference, np.zeros(m), reference.solve_bound(M, batched, other))
+
+
+def test_solve_batched_names_the_system_that_fails(n_threads):
+    G = np.stack([np.eye(4)] * 8)
+    G[5] = np.diag([1.0, 1.0, 0.0, 1.0])
+    message = r"(?s)(?=.*\bsystem 5\b)(?=.*\bpivot 3 of 4\b)(?=.*\beps\b)"
+    with pytest.raises(np.linalg.LinAlgError, match=message):
+        bf.solve_batched(G, np.ones((8, 4, 2)), eps=0.0, n_threads=n_threads)
+
+
+def test_solve_batched_of_no_systems_is_empty(n_threads):
+    W = bf.solve_batched(np.zeros((0, 4, 4)), np.zeros((0, 4, 2)), n_threads=n_threads)
+    assert reference.is_new_float64(W, (0, 4, 2))
+
+
+def test_solve_batched_bits_do_not_depend_on_the_threads_or_the_run():
+    G, C = random_system(np.random.default_rng(11), 40, 7, batch=(50,))
+    reference.assert_same_bits_at_every_thread_count(
+        lambda n_threads: bf.solve_batched(G, C, n_threads=n_threads)
+    )
