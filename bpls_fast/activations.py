@@ -50,7 +50,7 @@ class Activation(NamedTuple):
     injective: bool
 
     def forward(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """n = act(z). Softmax runs along the last axis; a row of it with +inf, or of -inf only, is NaN."""
+        """Give act(z). Softmax runs along the last axis; a row with +inf, or of -inf only, is NaN."""
         return _core.forward(self.name, z, n_threads)
 
     def inverse(

@@ -1,6 +1,6 @@
 """Hypothesis profiles and the thread counts every kernel is tested with.
 
-BPLS_HYPOTHESIS_PROFILE=thorough looks longer. With CI set the examples are the same in every run.
+BPLS_HYPOTHESIS_PROFILE=thorough looks longer, =quick shorter. With CI set the examples are the same in every run.
 """
 
 import os
@@ -16,6 +16,7 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("default"), max_examples=10)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("BPLS_HYPOTHESIS_PROFILE", "default"))
 

@@ -77,7 +77,7 @@ def cross_bound(A, D, *, bias=False, sample_weight=None):
 
 
 def gram(A, *, bias=False, sample_weight=None):
-    """The Gram matrix; integer arithmetic where the kernel promises the integer answer."""
+    """Sum in integers where the kernel promises the integer answer."""
     if A.dtype == np.uint8 and sample_weight is None:
         X = with_ones(A.astype(np.int64), bias)
         return (X.T @ X).astype(np.float64)
@@ -135,19 +135,18 @@ def solve_backward_error(M):
     return gamma(6 * len(M) + 17, U64) * np.trace(M)
 
 
-def smallest_eigenvalue_bounds(M):
-    """Bounds around lambda_min(M); LAPACK's own error is below the backward error of a solve."""
-    smallest = np.linalg.eigvalsh(M)[0]
-    return smallest - solve_backward_error(M), smallest + solve_backward_error(M)
+def smallest_eigenvalue(M):
+    """Bound lambda_min(M) from below; LAPACK's own error is below the backward error of a solve."""
+    return np.linalg.eigvalsh(M)[0] - solve_backward_error(M)
 
 
 def solve_bound(M, *solutions, matrix_error=0.0, right_side_error=0.0):
-    """Per column: how far apart two answers for M may be, in the 2-norm.
+    """Per column: how far apart any two of the answers for M may be, in the 2-norm.
 
     `matrix_error` and `right_side_error` (norms) are what each answer's own M and right-hand side
     may be off by. Infinite where M is singular to working precision: no forward bound holds there.
     """
-    low, _ = smallest_eigenvalue_bounds(M)
+    low = smallest_eigenvalue(M)
     if low <= 0:
         return np.inf
     norms = sum(np.linalg.norm(solution, axis=0) for solution in solutions)

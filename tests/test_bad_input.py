@@ -11,12 +11,10 @@ from reference import same_bits
 
 import bpls_fast as bf
 
-ONES = np.ones((6, 4), np.float32)
-
 
 def valid_arguments(kernel):
-    """New arguments the kernel accepts; the table replaces some of them."""
-    A, B = ONES.copy(), np.ones((6, 2), np.float32)
+    """Make new arguments that the kernel accepts; the table replaces some of them."""
+    A, B = np.ones((6, 4), np.float32), np.ones((6, 2), np.float32)
     sample_weight = np.ones(6)
     return {
         "gram": {"A": A, "B": B, "sample_weight": sample_weight},
@@ -39,7 +37,7 @@ FUNCTIONS = {kernel: getattr(bf, kernel) for kernel in KERNELS}
 
 
 def names(*words):
-    """A regex that finds every word, in this order."""
+    """Return a regex that finds every word, in this order."""
     return "(?s)" + ".*".join(rf"\b{word}\b" for word in words)
 
 
@@ -98,34 +96,34 @@ def rows_of_every_option():
 
 
 def rows_of_every_shape():
-    def empty(*shape):
-        return np.empty(shape, np.float32)
+    def ones(*shape):
+        return np.ones(shape, np.float32)
 
     for kernel in SUMMING:
         other = "D" if kernel == "cross" else "B"
         for rows in (5, 7):
             what = f"{other} has {rows} rows for 6"
-            yield row(kernel, what, ValueError, names(other), **{other: empty(rows, 2)})
+            yield row(kernel, what, ValueError, names(other), **{other: ones(rows, 2)})
             what = f"sample_weight has length {rows} for 6"
             message = names("sample_weight")
             yield row(kernel, what, ValueError, message, sample_weight=np.ones(rows))
         weights = replaced_at(np.ones(6), 4, -1.0)
         message = names("sample_weight")
         yield row(kernel, "sample_weight < 0", ValueError, message, sample_weight=weights)
-        yield row(kernel, "A has no columns", ValueError, names("A"), A=empty(6, 0))
+        yield row(kernel, "A has no columns", ValueError, names("A"), A=ones(6, 0))
         what = f"{other} has no columns"
-        yield row(kernel, what, ValueError, names(other), **{other: empty(6, 0)})
+        yield row(kernel, what, ValueError, names(other), **{other: ones(6, 0)})
 
     asymmetric = replaced_at(np.eye(4), (1, 2), 1e-3)
     for kernel, batch in (("solve", ()), ("solve_batched", (3,))):
         message = names("G")
-        yield row(kernel, "G is not square", ValueError, message, G=empty(*batch, 4, 5))
-        yield row(kernel, "G has no columns", ValueError, message, G=empty(*batch, 0, 0))
+        yield row(kernel, "G is not square", ValueError, message, G=ones(*batch, 4, 5))
+        yield row(kernel, "G has no columns", ValueError, message, G=ones(*batch, 0, 0))
         G = np.broadcast_to(asymmetric, (*batch, 4, 4))
         yield row(kernel, "G is not symmetric", ValueError, message, G=G)
-        yield row(kernel, "C has too few rows", ValueError, names("C"), C=empty(*batch, 3, 2))
-        yield row(kernel, "C has too many rows", ValueError, names("C"), C=empty(*batch, 5, 2))
-        yield row(kernel, "C has no columns", ValueError, names("C"), C=empty(*batch, 4, 0))
+        yield row(kernel, "C has too few rows", ValueError, names("C"), C=ones(*batch, 3, 2))
+        yield row(kernel, "C has too many rows", ValueError, names("C"), C=ones(*batch, 5, 2))
+        yield row(kernel, "C has no columns", ValueError, names("C"), C=ones(*batch, 4, 0))
     one_bad = np.stack([np.eye(4), asymmetric, np.eye(4)])
     what = "one G of three is not symmetric"
     yield row("solve_batched", what, ValueError, names("G"), G=one_bad)
@@ -133,10 +131,10 @@ def rows_of_every_shape():
     yield row("solve_batched", what, ValueError, names("C"), C=np.ones((2, 4, 2)))
 
     kernel, message = "linear", names("W")
-    yield row(kernel, "A has no columns", ValueError, names("A"), A=empty(6, 0), W=empty(0, 2))
-    yield row(kernel, "W has no columns", ValueError, message, W=empty(4, 0), out=None)
-    yield row(kernel, "W has too few rows", ValueError, message, W=empty(3, 2))
-    yield row(kernel, "W has a row for a bias, bias is False", ValueError, message, W=empty(5, 2))
+    yield row(kernel, "A has no columns", ValueError, names("A"), A=ones(6, 0), W=ones(0, 2))
+    yield row(kernel, "W has no columns", ValueError, message, W=ones(4, 0), out=None)
+    yield row(kernel, "W has too few rows", ValueError, message, W=ones(3, 2))
+    yield row(kernel, "W has a row for a bias, bias is False", ValueError, message, W=ones(5, 2))
     yield row(kernel, "W has no row for the bias", ValueError, message, bias=True)
 
 

@@ -22,7 +22,7 @@ def result_dtype(A, W):
 
 
 def random_layer(rng, rows, n, m, dtypes, *, bias=False):
-    """A and W whose product is of the order of 1, where activations bend."""
+    """Make A and W whose product is of the order of 1, where activations bend."""
     A = reference.random_values(rng, (rows, n), dtypes[0], decades=0.0)
     scale = 1 / (np.sqrt(n) * (255 if dtypes[0] == np.uint8 else 1))
     W = reference.random_values(rng, (n + bias, m), np.float64, decades=0.5)
@@ -47,9 +47,7 @@ def test_every_activation_of_the_package_has_a_reference():
     m=st.integers(1, 26) | st.sampled_from([48, 49, 50]),
     seed=st.integers(0, 2**32 - 1),
     dtypes=st.sampled_from(DTYPE_PAIRS),
-    layouts=st.tuples(
-        *[st.sampled_from(reference.LAYOUTS + reference.REPEATING_LAYOUTS)] * 2
-    ),
+    layouts=st.tuples(*[st.sampled_from(reference.LAYOUTS + reference.REPEATING_LAYOUTS)] * 2),
     bias=st.booleans(),
 )
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -62,7 +60,9 @@ def test_linear_is_within_the_bound_of_the_reference(
     check_linear(bf.linear(A, W, n_threads=n_threads, **options), A, W, **options)
 
 
-@pytest.mark.parametrize("dtypes", [(np.uint8, np.float32), (np.float32, np.float32), FLOATS[1:] * 2])
+@pytest.mark.parametrize(
+    "dtypes", [(np.uint8, np.float32), (np.float32, np.float32), FLOATS[1:] * 2]
+)
 @pytest.mark.parametrize("rows", [0, 1, 3, 8, 65, 200])
 @pytest.mark.parametrize("m", [1, 24, 25, 49, 1100])
 def test_narrow_and_wide_weights_are_within_the_bound_of_the_reference(m, rows, dtypes):

@@ -37,11 +37,20 @@ def check_solution(W, G, C, *, eps=1e-6, relative=True):
     assert reference.is_new_float64(W, C.shape)
     residual = np.linalg.norm(M @ W - C, axis=0)
     assert_within(residual, np.zeros(C.shape[1]), reference.residual_bound(M, W, C))
-    low, _ = reference.smallest_eigenvalue_bounds(M)
-    if low > 0:
+    try:
         expected = reference.solve(G, C, eps=eps, relative=relative)
-        difference = np.linalg.norm(W - expected, axis=0)
-        assert_within(difference, np.zeros(C.shape[1]), reference.solve_bound(M, W, expected))
+    except np.linalg.LinAlgError:
+        return  # SciPy has no answer: M is singular to working precision
+    difference = np.linalg.norm(W - expected, axis=0)
+    assert_within(difference, np.zeros(C.shape[1]), reference.solve_bound(M, W, expected))
+
+
+def solved_or_refused(call):
+    """Return what `call` returns, or the text of its LinAlgError."""
+    try:
+        return call()
+    except np.linalg.LinAlgError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize(("n", "m"), SIZES)
@@ -99,16 +108,16 @@ def test_ill_conditioned_systems_are_solved_or_refused_for_cause(name, eps, n_th
     G = exactly_symmetric(ILL_CONDITIONED[name])
     n = len(G)
     C = np.random.default_rng(n).standard_normal((n, 4))
-    try:
-        W = bf.solve(G, C, eps=eps, n_threads=n_threads)
-    except np.linalg.LinAlgError as error:
-        pivot = re.search(rf"pivot (\d+) of {n}\b", str(error))
-        assert pivot and 1 <= int(pivot[1]) <= n
-        assert re.search(r"\beps\b", str(error))
+    W = solved_or_refused(lambda: bf.solve(G, C, eps=eps, n_threads=n_threads))
+    if isinstance(W, str):
+        pivot = re.search(rf"pivot (\d+) of {n}\b", W)
+        assert pivot, W
+        assert 1 <= int(pivot[1]) <= n
+        assert re.search(r"\beps\b", W)
         # A pivot of M is at least lambda_min(M), up to the backward error of the factorisation, and
         # one above n * 2**-52 * M_ii is accepted. So only a nearly singular M may be refused.
         M = reference.regularised(G, eps)
-        low, _ = reference.smallest_eigenvalue_bounds(M)
+        low = reference.smallest_eigenvalue(M)
         assert low <= n * 2.0**-52 * np.diag(M).max() + reference.solve_backward_error(M)
     else:
         check_solution(W, G, C, eps=eps)
@@ -238,13 +247,6 @@ def split(options):
     return {key: options[key] for key in options if key not in solving}, solving
 
 
-def solved_or_refused(call):
-    try:
-        return call()
-    except np.linalg.LinAlgError as error:
-        return str(error)
-
-
 @given(layer=layers(), relative=st.booleans())
 def test_solve_layer_equals_solve_of_gram(layer, relative, n_threads):
     A, B, options = layer
@@ -268,8 +270,7 @@ def test_solve_layer_is_within_the_bound_of_the_reference(layer):
     # The Gram matrix may be off by its bound, and lam by eps times the mean of that.
     matrix_error = (1 + options["eps"]) * np.linalg.norm(reference.gram_bound(A, **summing))
     right_side_error = np.linalg.norm(reference.cross_bound(A, B, **summing), axis=0)
-    low, _ = reference.smallest_eigenvalue_bounds(M)
-    if low <= matrix_error:
+    if reference.smallest_eigenvalue(M) <= matrix_error:
         return  # the rounding of a float32 Gram matrix may make the system singular
     W, expected = bf.solve_layer(A, B, **options), reference.solve_layer(A, B, **options)
     errors = {"matrix_error": matrix_error, "right_side_error": right_side_error}
@@ -288,7 +289,7 @@ def test_solve_layer_bits_do_not_depend_on_the_threads_or_the_run(dtype):
 
 
 @given(
-    k=st.integers(1, 9),
+    k=st.integers(1, 5),
     n=st.integers(1, 20) | st.sampled_from([63, 64, 65]),
     m=st.integers(1, 12),
     seed=st.integers(0, 2**32 - 1),
@@ -313,9 +314,9 @@ def test_solve_batched_equals_solve_system_by_system(
     for i, (batched, expected) in enumerate(both):
         alone = bf.solve(G[i], C[i], n_threads=n_threads, **options)
         M = reference.regularised(G[i], **options)
+        bound = reference.solve_bound(M, batched, alone, expected)
         for other in (alone, expected):
-            difference = np.linalg.norm(batched - other, axis=0)
-            assert_within(difference, np.zeros(m), reference.solve_bound(M, batched, other))
+            assert_within(np.linalg.norm(batched - other, axis=0), np.zeros(m), bound)
 
 
 def test_solve_batched_names_the_system_that_fails(n_threads):

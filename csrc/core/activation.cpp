@@ -18,7 +18,8 @@ void for_each_run(Activation activation, std::size_t rows, std::size_t cols, int
                   F&& kernel) {
     const std::size_t values = rows * cols;
     if (values == 0) return;
-    const std::size_t run = activation == Activation::softmax ? cols : std::min(values, piece_values);
+    const std::size_t run =
+        activation == Activation::softmax ? cols : std::min(values, piece_values);
     const std::size_t piece = std::max<std::size_t>(1, piece_values / run) * run;
     n_threads = threads_for_call(n_threads);
     if (static_cast<double>(values) * cost_of_value < parallel_threshold) n_threads = 1;
@@ -32,9 +33,9 @@ void for_each_run(Activation activation, std::size_t rows, std::size_t cols, int
 }  // namespace
 
 const char* name_of(Activation activation) noexcept {
-    static constexpr const char* names[activation_count] = {
-        "identity", "sigmoid", "tanh",     "relu",     "leaky_relu",
-        "elu",      "softmax", "softplus", "softminus"};
+    static constexpr const char* names[activation_count] = {"identity", "sigmoid",    "tanh",
+                                                            "relu",     "leaky_relu", "elu",
+                                                            "softmax",  "softplus",   "softminus"};
     return names[static_cast<int>(activation)];
 }
 

@@ -15,17 +15,15 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
 
 template <class T>
 class Buffer {
-   public:
+ public:
     explicit Buffer(std::size_t count)
         : data_(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(cache_line)))) {}
 
     T* data() noexcept { return data_.get(); }
 
-   private:
+ private:
     struct Release {
-        void operator()(T* p) const noexcept {
-            ::operator delete(p, std::align_val_t(cache_line));
-        }
+        void operator()(T* p) const noexcept { ::operator delete(p, std::align_val_t(cache_line)); }
     };
     std::unique_ptr<T, Release> data_;
 };

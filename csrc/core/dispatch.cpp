@@ -34,15 +34,15 @@ const Level& pick() {
     for (const Level& level : levels())
         if (wish == level.name) {
             if (level.supported) return level;
-            throw std::invalid_argument("BPLS_ISA=" + wish + " is not supported by this CPU; it runs " +
-                                        joined(true));
+            throw std::invalid_argument("BPLS_ISA=" + wish +
+                                        " is not supported by this CPU; it runs " + joined(true));
         }
     for (const std::string_view name : isa_names)
         if (wish == name)
-            throw std::invalid_argument("BPLS_ISA=" + wish + " is not part of this build, which has " +
-                                        joined(false));
-    throw std::invalid_argument("BPLS_ISA=" + wish +
-                                " is not an instruction-set level; expected one of " + joined(true));
+            throw std::invalid_argument("BPLS_ISA=" + wish +
+                                        " is not part of this build, which has " + joined(false));
+    throw std::invalid_argument(
+        "BPLS_ISA=" + wish + " is not an instruction-set level; expected one of " + joined(true));
 }
 
 const kernels::Table& table_of([[maybe_unused]] Isa isa) noexcept {

@@ -37,7 +37,7 @@ struct Task {
 
 // A block of a task's result, and the sums of one slot for it.
 class Part {
-   public:
+ public:
     Part(const Task& task, Range left, Range right) noexcept
         : task_(&task),
           left_(left),
@@ -60,7 +60,8 @@ class Part {
                      task_->weight ? task_->weight + row : nullptr, right);
         const int steps = steps_of(product, rows);
         for (std::size_t j = 0; j < right_.size(); j += right_layout_.width) {
-            const unsigned char* right_panel = right + j / right_layout_.width * right_layout_.bytes;
+            const unsigned char* right_panel =
+                right + j / right_layout_.width * right_layout_.bytes;
             for (std::size_t i = 0; i < left_.size(); i += left_layout_.width) {
                 if (below_diagonal(i, j)) break;
                 product.tile(left + i / left_layout_.width * left_layout_.bytes, right_panel, steps,
@@ -82,7 +83,7 @@ class Part {
         }
     }
 
-   private:
+ private:
     // A tile whose columns all lie left of its first row belongs to the half that is mirrored. Below it in the same
     // panel there are only more of them.
     bool below_diagonal(std::size_t i, std::size_t j) const noexcept {

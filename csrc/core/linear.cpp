@@ -38,7 +38,8 @@ template <class T>
 void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
     const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
     if (narrow != (sizeof(T) == sizeof(float)))
-        throw std::invalid_argument("linear() gives float only for float32 W and uint8 or float32 A");
+        throw std::invalid_argument(
+            "linear() gives float only for float32 W and uint8 or float32 A");
     if (W.rows != A.cols + (options.bias ? 1 : 0))
         throw std::invalid_argument("W has not one row per column of A (and one for the bias)");
     const kernels::Product& product = product_of<T>();
@@ -72,7 +73,8 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
     int n_threads = threads_for_call(options.n_threads);
     if (static_cast<double>(A.rows) * static_cast<double>(depth * width) < parallel_threshold)
         n_threads = 1;
-    n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), strips));
+    n_threads =
+        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), strips));
     const std::size_t rows_in_strip = std::min(strip_rows, A.rows);
     const std::size_t copy_size = in_place ? 0 : round_up(rows_in_strip * depth, cache_line);
     std::vector<Buffer<T>> scratch;
@@ -100,14 +102,13 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                 const T* w = reinterpret_cast<const T*>(panels.data() + block * block_bytes +
                                                         j / layout.width * layout.bytes);
                 for (std::size_t i = 0; i < rows; i += static_cast<std::size_t>(product.mr))
-                    dense.tile(a + static_cast<std::ptrdiff_t>(i) * a_stride +
-                                   block * kernels::block_rows,
-                               a_stride,
-                               static_cast<int>(
-                                   std::min<std::size_t>(static_cast<std::size_t>(product.mr),
-                                                         rows - i)),
-                               w, depth_of(block), sums + i * padded + j,
-                               static_cast<std::ptrdiff_t>(padded));
+                    dense.tile(
+                        a + static_cast<std::ptrdiff_t>(i) * a_stride + block * kernels::block_rows,
+                        a_stride,
+                        static_cast<int>(
+                            std::min<std::size_t>(static_cast<std::size_t>(product.mr), rows - i)),
+                        w, depth_of(block), sums + i * padded + j,
+                        static_cast<std::ptrdiff_t>(padded));
             }
         const auto forward = dense.forward[static_cast<int>(options.activation)];
         for (std::size_t i = 0; i < rows; ++i)

@@ -33,8 +33,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
              c < std::min(range.end, part_end);) {
             const std::size_t at = c - range.begin;
             const std::size_t lane = at % layout.width;
-            const std::size_t width =
-                std::min({layout.width - lane, part_end - c, range.end - c});
+            const std::size_t width = std::min({layout.width - lane, part_end - c, range.end - c});
             pack(part.at(row, c - part_begin), part.row_stride, part.col_stride, rows,
                  static_cast<int>(width), weight, panels + at / layout.width * layout.bytes,
                  static_cast<int>(lane));

@@ -12,7 +12,7 @@ namespace bpls {
 
 // The columns of up to three matrices of equal row counts, side by side.
 class Columns {
-   public:
+ public:
     Columns& append(const ConstMatrix& matrix) noexcept {
         parts_[count_++] = matrix;
         width_ += matrix.cols;
@@ -22,7 +22,7 @@ class Columns {
     const ConstMatrix* begin() const noexcept { return parts_.data(); }
     const ConstMatrix* end() const noexcept { return parts_.data() + count_; }
 
-   private:
+ private:
     std::array<ConstMatrix, 3> parts_{};
     std::size_t count_ = 0;
     std::size_t width_ = 0;

@@ -29,7 +29,7 @@ constexpr std::array<double, block> minus_one = [] {
 
 // Memory for one system of n unknowns and m right-hand sides, and the solution of it.
 class Workspace {
-   public:
+ public:
     Workspace(std::size_t n, std::size_t m)
         : product_(table().f64),
           left_layout_(left_panels(product_)),
@@ -59,7 +59,7 @@ class Workspace {
         for (std::size_t i = 0; i < n_; ++i) std::copy_n(at(i, n_), m_, W + i * m_);
     }
 
-   private:
+ private:
     double* at(std::size_t i, std::size_t j) noexcept { return matrix_.data() + i * stride_ + j; }
 
     void copy_in(const ConstMatrix& source, std::size_t column) noexcept {
@@ -121,8 +121,7 @@ class Workspace {
         for (std::size_t k = (n_ - 1) / block * block;; k -= block) {
             const Range rows{k, std::min(k + block, n_)};
             const int size = static_cast<int>(rows.size());
-            const Columns solved =
-                Columns().append(row_major(at(k, n_), rows.size(), m_, stride_));
+            const Columns solved = Columns().append(row_major(at(k, n_), rows.size(), m_, stride_));
             for_each_chunk(n_threads, m_, [&](Range columns) noexcept {
                 triangular.solve_upper(at(k, k), stride, size, at(k, n_ + columns.begin), stride,
                                        static_cast<int>(columns.size()));
@@ -233,21 +232,23 @@ void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMat
     std::mutex mutex;
     std::vector<NotPositiveDefinite> failures;  // at most one: of the first system that failed
     constexpr std::size_t batch = 32;           // systems that a thread takes at a time
-    parallel_for(n_threads, (count + batch - 1) / batch, [&](std::size_t item, int thread) noexcept {
-        for (std::size_t s = item * batch; s < std::min((item + 1) * batch, count); ++s) {
-            ConstMatrix G_s = G, C_s = C;
-            G_s.data += static_cast<std::ptrdiff_t>(s) * G_stride;
-            C_s.data += static_cast<std::ptrdiff_t>(s) * C_stride;
-            try {
-                workspaces[static_cast<std::size_t>(thread)].solve(
-                    G_s, C_s, ridge, W + s * G.rows * C.cols, 1, static_cast<std::ptrdiff_t>(s));
-            } catch (const NotPositiveDefinite& failure) {
-                const std::lock_guard lock(mutex);
-                if (failures.empty() || failure.system < failures[0].system)
-                    failures = {failure};
+    parallel_for(
+        n_threads, (count + batch - 1) / batch, [&](std::size_t item, int thread) noexcept {
+            for (std::size_t s = item * batch; s < std::min((item + 1) * batch, count); ++s) {
+                ConstMatrix G_s = G, C_s = C;
+                G_s.data += static_cast<std::ptrdiff_t>(s) * G_stride;
+                C_s.data += static_cast<std::ptrdiff_t>(s) * C_stride;
+                try {
+                    workspaces[static_cast<std::size_t>(thread)].solve(
+                        G_s, C_s, ridge, W + s * G.rows * C.cols, 1,
+                        static_cast<std::ptrdiff_t>(s));
+                } catch (const NotPositiveDefinite& failure) {
+                    const std::lock_guard lock(mutex);
+                    if (failures.empty() || failure.system < failures[0].system)
+                        failures = {failure};
+                }
             }
-        }
-    });
+        });
     if (!failures.empty()) throw failures[0];
 }
 

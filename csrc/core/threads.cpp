@@ -46,9 +46,10 @@ struct Settings {
         const auto parsed = std::from_chars(text.data(), end, requested);
         if (parsed.ec != std::errc() || parsed.ptr != end || requested < 1 ||
             requested > max_threads)
-            throw std::invalid_argument("BPLS_NUM_THREADS=" + text +
-                                        " is not a number of threads; expected an integer from 1 to " +
-                                        std::to_string(max_threads));
+            throw std::invalid_argument(
+                "BPLS_NUM_THREADS=" + text +
+                " is not a number of threads; expected an integer from 1 to " +
+                std::to_string(max_threads));
     }
 };
 
@@ -87,7 +88,8 @@ void run_items(int n_threads, std::size_t items, Body body, void* context) {
         for (std::size_t item = 0; item < items; ++item) body(context, item, 0);
         return;
     }
-    const int team = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
+    const int team =
+        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
     std::atomic<std::size_t> next = 0;
     const auto work = [&](int thread) noexcept {
         for (std::size_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;)

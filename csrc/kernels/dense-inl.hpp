@@ -14,20 +14,28 @@ void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
     // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
     // wherever it stands.
     const T* row[mr];
+#pragma GCC unroll 8
     for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
     V sum[mr][nv];
+#pragma GCC unroll 8
     for (int i = 0; i < mr; ++i)
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
     for (int k = 0; k < depth; ++k, w += nv * V::lanes) {
         V x[nv];
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) x[j] = V::load(w + j * V::lanes);
+#pragma GCC unroll 8
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(row[i][k]);
+#pragma GCC unroll 8
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < mr; ++i) {
         if (i >= rows) break;
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) {
             T* out = c + i * c_stride + j * V::lanes;
             V total = V::load(out);

@@ -72,8 +72,7 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
     for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows)
         for (int c = 0; c < width; ++c)
             for (int r = 0; r < step_rows; ++r)
-                out[c * step_rows + r] =
-                    E(source[(k + r) * row_stride + c * col_stride] ^ flip);
+                out[c * step_rows + r] = E(source[(k + r) * row_stride + c * col_stride] ^ flip);
     if (k < rows)
         for (int c = 0; c < width; ++c)
             for (int r = 0; r < step_rows; ++r)
@@ -104,18 +103,25 @@ void tile(const unsigned char* left, const unsigned char* right, int steps, doub
     const T* a = reinterpret_cast<const T*>(left);
     const T* b = reinterpret_cast<const T*>(right);
     V sum[mr][nv];
+#pragma GCC unroll 8
     for (int i = 0; i < mr; ++i)
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) sum[i][j] = headed ? V::load(b + j * V::lanes) : V::zero();
     if constexpr (headed) b += nv * V::lanes;
     for (int k = 0; k < steps; ++k, a += mr, b += nv * V::lanes) {
         V x[nv];
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
+#pragma GCC unroll 8
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(a[i]);
+#pragma GCC unroll 8
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < mr; ++i)
+#pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
 }
 
@@ -126,14 +132,15 @@ constexpr Product float_product() noexcept {
     using T = typename V::Scalar;
     constexpr int nr = nv * V::lanes;
     constexpr bool wide = sizeof(T) == sizeof(double);
-    return {mr,
-            nr,
-            1,
-            sizeof(T),
-            0,
-            {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>, wide ? &pack<double, T, mr> : nullptr},
-            {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr},
-            &tile<V, mr, nv, false>};
+    return {
+        mr,
+        nr,
+        1,
+        sizeof(T),
+        0,
+        {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>, wide ? &pack<double, T, mr> : nullptr},
+        {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr},
+        &tile<V, mr, nv, false>};
 }
 
 template <class V, int mr, int nv>

@@ -15,20 +15,19 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
                                                          std::size_t) noexcept) noexcept {
     using T = typename V::Scalar;
     constexpr bool wide = sizeof(T) == sizeof(double);
-    return {&linear_tile<V, mr, nv>,
-            {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>,
-             wide ? &copy_rows<double, T> : nullptr},
-            {&forward_each<Identity, T>, &forward_each<Sigmoid, T>, &forward_each<Tanh, T>,
-             &forward_each<Relu, T>, &forward_each<LeakyRelu, T>, &forward_each<Elu, T>,
-             &softmax_forward<T>, &forward_each<Softplus, T>, &forward_each<Softminus, T>},
-            {&derivative_each<Identity, T>, &derivative_each<Sigmoid, T>, &derivative_each<Tanh, T>,
-             &derivative_each<Relu, T>, &derivative_each<LeakyRelu, T>, &derivative_each<Elu, T>,
-             &softmax_derivative<T>, &derivative_each<Softplus, T>,
-             &derivative_each<Softminus, T>},
-            {&inverse_each<Identity, T>, &inverse_each<Sigmoid, T>, &inverse_each<Tanh, T>,
-             &inverse_each<Relu, T>, &inverse_each<LeakyRelu, T>, &inverse_each<Elu, T>,
-             &softmax_inverse<T>, &inverse_each<Softplus, T>, &inverse_each<Softminus, T>},
-            finite};
+    return {
+        &linear_tile<V, mr, nv>,
+        {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>, wide ? &copy_rows<double, T> : nullptr},
+        {&forward_each<Identity, T>, &forward_each<Sigmoid, T>, &forward_each<Tanh, T>,
+         &forward_each<Relu, T>, &forward_each<LeakyRelu, T>, &forward_each<Elu, T>,
+         &softmax_forward<T>, &forward_each<Softplus, T>, &forward_each<Softminus, T>},
+        {&derivative_each<Identity, T>, &derivative_each<Sigmoid, T>, &derivative_each<Tanh, T>,
+         &derivative_each<Relu, T>, &derivative_each<LeakyRelu, T>, &derivative_each<Elu, T>,
+         &softmax_derivative<T>, &derivative_each<Softplus, T>, &derivative_each<Softminus, T>},
+        {&inverse_each<Identity, T>, &inverse_each<Sigmoid, T>, &inverse_each<Tanh, T>,
+         &inverse_each<Relu, T>, &inverse_each<LeakyRelu, T>, &inverse_each<Elu, T>,
+         &softmax_inverse<T>, &inverse_each<Softplus, T>, &inverse_each<Softminus, T>},
+        finite};
 }
 
 template <int mr, int nv>

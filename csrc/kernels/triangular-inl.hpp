@@ -43,8 +43,7 @@ void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
     for (int k = size - 1; k >= 0; --k) {
         double* row = B + k * B_stride;
-        for (int t = k + 1; t < size; ++t)
-            subtract(row, U[k * stride + t], B + t * B_stride, cols);
+        for (int t = k + 1; t < size; ++t) subtract(row, U[k * stride + t], B + t * B_stride, cols);
         divide(row, U[k * stride + k], cols);
     }
 }

@@ -23,8 +23,7 @@ bool is_accepted(const py::dtype& dtype, Accepts accepts) {
     if (order != '=' && order != '|') return false;
     const int number = dtype.num();
     return number == py::dtype::of<float>().num() || number == py::dtype::of<double>().num() ||
-           (accepts == Accepts::bytes_and_floats &&
-            number == py::dtype::of<std::uint8_t>().num());
+           (accepts == Accepts::bytes_and_floats && number == py::dtype::of<std::uint8_t>().num());
 }
 
 DType dtype_of_array(const py::array& array) {
@@ -150,11 +149,13 @@ void check_symmetric(const char* name, const ConstMatrix& matrix) {
                               "; expected a Gram matrix");
 }
 
-void check_finite(const char* name, const ConstMatrix& matrix, const std::string& where) {
-    if (const auto bad = first_nonfinite(matrix))
+void check_finite(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system) {
+    if (const auto bad = first_nonfinite(matrix)) {
+        const std::string first = system < 0 ? "" : std::to_string(system) + ", ";
         throw py::value_error(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
-                              " at " + where + place(bad->row, bad->col) +
-                              "; expected finite values");
+                              " at [" + first + std::to_string(bad->row) + ", " +
+                              std::to_string(bad->col) + "]; expected finite values");
+    }
 }
 
 void check_size(const char* name, std::size_t rows, std::size_t cols) {
@@ -222,9 +223,12 @@ std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows
     std::vector<double> weights(rows);
     for (std::size_t i = 0; i < rows; ++i) {
         weights[i] = value_at(column, i, 0);
-        if (!(weights[i] >= 0) || std::isinf(weights[i]))
-            throw py::value_error("sample_weight[" + std::to_string(i) + "] is " +
-                                  shown(weights[i]) + "; expected finite values >= 0");
+        if (weights[i] >= 0 && std::isfinite(weights[i])) continue;
+        throw py::value_error("sample_weight contains " +
+                              (std::isnan(weights[i])   ? "NaN"
+                               : std::isinf(weights[i]) ? "infinity"
+                                                        : shown(weights[i])) +
+                              " at [" + std::to_string(i) + "]; expected finite values >= 0");
     }
     return weights;
 }

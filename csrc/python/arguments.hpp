@@ -30,7 +30,8 @@ void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, c
 void check_square(const char* name, const ConstMatrix& matrix);
 // Symmetric up to 1e-6 of the largest magnitude: what rounding in float32 may leave.
 void check_symmetric(const char* name, const ConstMatrix& matrix);
-void check_finite(const char* name, const ConstMatrix& matrix, const std::string& where = "");
+// `system`, where not negative, is the matrix's place in a batch.
+void check_finite(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system = -1);
 
 // Throws where an output of this shape could not even be addressed.
 void check_size(const char* name, std::size_t rows, std::size_t cols);

@@ -9,8 +9,7 @@ namespace bpls::python {
 namespace {
 
 py::array_t<double> new_matrix(std::size_t rows, std::size_t cols) {
-    return py::array_t<double>(
-        {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(cols)});
+    return py::array_t<double>({static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(cols)});
 }
 
 bool all_finite(const double* values, std::size_t count, std::size_t step) {

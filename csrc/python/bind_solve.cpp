@@ -88,13 +88,12 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
     check_size("C", count, G.rows * C.cols);
     const Ridge ridge = as_ridge(eps, relative);
     const int threads = as_threads(n_threads);
-    for (std::size_t s = 0; s < count; ++s) {
+    for (py::ssize_t s = 0; s < G_array.shape(0); ++s) {
         ConstMatrix G_s = G, C_s = C;
-        G_s.data += static_cast<std::ptrdiff_t>(s) * G_array.strides(0);
-        C_s.data += static_cast<std::ptrdiff_t>(s) * C_array.strides(0);
-        const std::string where = "system " + std::to_string(s) + ", ";
-        check_finite("G", G_s, where);
-        check_finite("C", C_s, where);
+        G_s.data += s * G_array.strides(0);
+        C_s.data += s * C_array.strides(0);
+        check_finite("G", G_s, s);
+        check_finite("C", C_s, s);
         check_symmetric("G", G_s);
     }
 

@@ -13,12 +13,12 @@
 
 inline int failures = 0;
 
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
+#define CHECK(condition)                                                          \
+    do {                                                                          \
+        if (!(condition)) {                                                       \
             std::printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            ++failures;                                                          \
-        }                                                                        \
+            ++failures;                                                           \
+        }                                                                         \
     } while (false)
 
 template <class T>

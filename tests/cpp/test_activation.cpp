@@ -42,6 +42,7 @@ void derivative_is_the_slope(bpls::Activation activation) {
         bpls::forward(activation, below.data(), down.data(), rows, cols);
         for (std::size_t i = 0; i < rows; ++i) {
             const std::size_t at = i * cols + j;
+            if (std::abs(z[at]) < h) continue;  // a kink may lie between the two points
             CHECK(close(slope[at], (up[at] - down[at]) / (2 * h), 1e-6));
         }
     }

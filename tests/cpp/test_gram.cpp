@@ -27,8 +27,9 @@ void gram_equals_plain_sums(Shape shape, bool bias, bool weighted, bool column_m
     const bpls::GramOptions options{bias, weighted ? weight.data() : nullptr, 0};
     bpls::gram(A, bpls::row_major(b.data(), d, m), options, G.data(), C.data());
     bpls::cross(A, bpls::row_major(b.data(), d, m), options, D.data());
-    // 256 float32 roundings, and a few for the weights.
-    const double u = std::is_same_v<T, double> ? 0x1p-48 : 260 * 0x1p-24;
+    // A rounding per addition, here and in the plain sums: all d of them in float64, 256 in float32; a few for the weights.
+    const double u =
+        (static_cast<double>(d) + 4) * 0x1p-52 + (std::is_same_v<T, double> ? 0 : 260 * 0x1p-24);
     for (std::size_t i = 0; i < N; ++i) {
         for (std::size_t j = 0; j < N; ++j) {
             double exact = 0, magnitude = 0;
@@ -75,7 +76,8 @@ void bits_do_not_depend_on_threads() {
 
 void blocks_of_columns_meet() {
     const std::size_t d = 9, n = 1100, m = 1030;
-    const std::vector<double> a = random_values<double>(d * n, 5), b = random_values<double>(d * m, 6);
+    const std::vector<double> a = random_values<double>(d * n, 5),
+                              b = random_values<double>(d * m, 6);
     std::vector<double> G(n * n), C(n * m);
     bpls::gram(bpls::row_major(a.data(), d, n), bpls::row_major(b.data(), d, m), {}, G.data(),
                C.data());

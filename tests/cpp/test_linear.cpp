@@ -41,7 +41,8 @@ void is_right_in_all_layouts() {
 }
 
 void activation_is_applied() {
-    const std::vector<double> a = random_values<double>(5 * 3, 1), w = random_values<double>(3 * 4, 2);
+    const std::vector<double> a = random_values<double>(5 * 3, 1),
+                              w = random_values<double>(3 * 4, 2);
     std::vector<double> plain(20), activated(20);
     const auto A = bpls::row_major(a.data(), 5, 3), W = bpls::row_major(w.data(), 3, 4);
     bpls::linear(A, W, {}, plain.data());

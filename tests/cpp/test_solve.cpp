@@ -72,7 +72,8 @@ void batch_equals_single_solves() {
     for (std::size_t s = 0; s < count; ++s) {
         bpls::solve(bpls::row_major(G.data() + s * n * n, n, n),
                     bpls::row_major(C.data() + s * n * m, n, m), {}, one.data());
-        CHECK(std::equal(one.begin(), one.end(), W.begin() + static_cast<std::ptrdiff_t>(s * n * m)));
+        CHECK(
+            std::equal(one.begin(), one.end(), W.begin() + static_cast<std::ptrdiff_t>(s * n * m)));
     }
     for (const std::size_t bad : {60, 41}) G[bad * n * n] = -1;
     std::ptrdiff_t system = -1;

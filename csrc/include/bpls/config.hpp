@@ -12,8 +12,9 @@ enum class Isa { generic, avx2, avx512, avx512vnni };
 struct Level {
     Isa isa;
     const char* name;
-    const char* flags;  // the compiler flags of this level's translation unit, beyond the common ones
-    bool supported;     // by this CPU and its operating system
+    const char*
+        flags;       // the compiler flags of this level's translation unit, beyond the common ones
+    bool supported;  // by this CPU and its operating system
 };
 
 const char* version() noexcept;

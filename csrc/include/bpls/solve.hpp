@@ -16,7 +16,7 @@ struct Ridge {
 
 // The regularised matrix is not positive definite to working precision.
 class NotPositiveDefinite : public std::runtime_error {
-   public:
+ public:
     NotPositiveDefinite(std::size_t pivot, std::size_t size, double value, double ridge,
                         std::ptrdiff_t system = -1);
 
