@@ -5,8 +5,14 @@ Importing this package loads NumPy and the compiled extension, nothing else; `da
 
 from typing import TYPE_CHECKING, Any
 
-from bpls_fast._core import __version__
-from bpls_fast.activations import Activation, activations
+try:
+    from bpls_fast._core import __version__
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"{__path__[0]} has no compiled extension: it is the source tree, not an installed package. "
+        "Start Python in another folder, or install with: pip install -e ."
+    ) from error
+from bpls_fast.activation import Activation, activations
 from bpls_fast.configuration import config, get_cmake_dir, get_include, show_config
 from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer
 

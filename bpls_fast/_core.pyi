@@ -1,4 +1,4 @@
-# The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activations are their public faces.
+# The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activation are their public faces.
 from typing import Any
 
 from numpy import float64

@@ -14,7 +14,7 @@ def config() -> dict[str, Any]:
     Returns
     -------
     dict
-        `version`, `compiler`, `flags` (of each level, beyond the common ones), `isa` (the levels
+        `version`, `compiler`, `build` (its type and flags), `flags` (of each level, beyond those), `isa` (the levels
         `compiled`, those this CPU has `supported`, and the `active` one), `openmp`, and `threads` (of a
         call that does not name a number, as of now).
 
@@ -41,6 +41,7 @@ def show_config() -> None:
     threads = "OpenMP" if now["openmp"] else "std::thread"
     print(f"bpls_fast {now['version']}")
     print(f"compiler   {now['compiler']}")
+    print(f"build      {now['build']}")
     print("levels")
     for level in isa["compiled"]:
         state = "in use" if level == isa["active"] else "supported"

@@ -1,21 +1,23 @@
 """The kernels: Gram matrices, layer solves and the forward product, on the compiled core.
 
-Every function checks its arguments before it works, names the one that is wrong, and changes none of
-them. The GIL is released while it works, and the bits of a result do not depend on the number of
-threads. Arrays go in as they lie in memory: any strides, read-only or not, without a copy.
+Every function checks its arguments, names the one that is wrong, and changes none of them. The GIL
+is released while it works, and the bits of a result do not depend on the number of threads. Arrays
+go in as they lie in memory: any strides, read-only or not, without a copy.
 
 Arguments that all of them share
 --------------------------------
 n_threads : int, optional
     Threads of this call. The default is `BPLS_NUM_THREADS` where that is set, else OpenMP's maximum,
-    and less where threadpoolctl has lowered it. In a forked child it is always one.
+    and never more than a limit that threadpoolctl has lowered since the import. In a forked child
+    it is always one.
 
 Errors that all of them raise
 -----------------------------
 TypeError
     An array of another dtype than those named, or an argument that is no number where one is due.
 ValueError
-    A shape that does not fit, no columns, NaN or infinity, or values whose products overflow.
+    A shape that does not fit, no columns, NaN or infinity. Finite values whose products overflow
+    are refused too, but for `linear`, which gives the infinities of IEEE arithmetic.
 """
 
 from __future__ import annotations
@@ -82,8 +84,9 @@ def gram(
     -----
     uint8 without weights is exact. float32 (and uint8 with weights) is accumulated in float32 over
     256 rows and in float64 across these blocks: an entry is off by less than 1.6e-5 times the sum of
-    the magnitudes of its products, and by about 1e-7 of it on ordinary data. float64 runs in float64.
-    C runs in float32 if neither A nor B is float64.
+    the magnitudes of its products, and by about 1e-7 of it on ordinary data; weights are rounded to
+    float32, and products below its smallest normal number, 1.2e-38, may vanish. float64 runs in
+    float64. C runs in float32 if neither A nor B is float64.
 
     Examples
     --------

@@ -88,6 +88,14 @@ def rows_of_every_option():
             yield row(kernel, f"eps is {value}", ValueError, names("eps"), eps=value)
         for value in ("1e-6", None, 1j):
             yield row(kernel, f"eps is {value!r}", TypeError, names("eps"), eps=value)
+        for value in ("no", 1, None):
+            yield row(
+                kernel, f"relative is {value!r}", TypeError, names("relative"), relative=value
+            )
+        yield row(kernel, "eps is larger than any float", ValueError, names("eps"), eps=10**400)
+    for kernel in (*SUMMING, "linear"):
+        for value in ("no", 1, None):
+            yield row(kernel, f"bias is {value!r}", TypeError, names("bias"), bias=value)
     message = names("activation", "identity")
     yield row("linear", "activation is unknown", ValueError, message, activation="swish")
     for value in (3, None, b"tanh"):
@@ -114,6 +122,12 @@ def rows_of_every_shape():
         what = f"{other} has no columns"
         yield row(kernel, what, ValueError, names(other), **{other: ones(6, 0)})
 
+    # NaN comes before the singular matrix that it sits in.
+    singular = {"A": replaced_at(np.zeros((6, 4), np.float32), (5, 3), np.nan), "eps": 0.0}
+    yield row("solve_layer", "A is zero but for a NaN", ValueError, r"\bA contains NaN", **singular)
+    singular = {"A": np.zeros((6, 4), np.float32), "B": np.full((6, 2), np.nan), "eps": 0.0}
+    yield row("solve_layer", "A is zero, B is NaN", ValueError, r"\bB contains NaN", **singular)
+
     asymmetric = replaced_at(np.eye(4), (1, 2), 1e-3)
     for kernel, batch in (("solve", ()), ("solve_batched", (3,))):
         message = names("G")
@@ -126,7 +140,7 @@ def rows_of_every_shape():
         yield row(kernel, "C has no columns", ValueError, names("C"), C=ones(*batch, 4, 0))
     one_bad = np.stack([np.eye(4), asymmetric, np.eye(4)])
     what = "one G of three is not symmetric"
-    yield row("solve_batched", what, ValueError, names("G"), G=one_bad)
+    yield row("solve_batched", what, ValueError, r"\bG\b.*\[1, 1, 2\]", G=one_bad)
     what = "C has fewer systems than G"
     yield row("solve_batched", what, ValueError, names("C"), C=np.ones((2, 4, 2)))
 
@@ -166,6 +180,11 @@ def rows_of_every_overflow():
         weights = np.full(6, 1e60)
         what = "weights overflow float32"
         yield row(kernel, what, ValueError, message, sample_weight=weights)
+
+    for kernel, batch in (("solve", ()), ("solve_batched", (3,))):
+        G = np.broadcast_to(np.eye(4) * 1e-300, (*batch, 4, 4))
+        C = np.full((*batch, 4, 2), 1e300)
+        yield row(kernel, "the quotient overflows", ValueError, names("C", "G"), G=G, C=C)
 
 
 def rows_of_every_out():

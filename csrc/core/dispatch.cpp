@@ -65,6 +65,7 @@ const kernels::Table& table_of([[maybe_unused]] Isa isa) noexcept {
 
 const char* version() noexcept { return BPLS_VERSION; }
 const char* compiler() noexcept { return BPLS_COMPILER; }
+const char* build_flags() noexcept { return BPLS_BUILD_FLAGS; }
 
 const std::vector<Level>& levels() {
     static const std::vector<Level> all = {
@@ -79,7 +80,10 @@ const std::vector<Level>& levels() {
 }
 
 const Level& active_level() {
-    static const Level& level = pick();
+    static const Level& level = [&]() -> const Level& {
+        default_threads();  // reads the environment too
+        return pick();
+    }();
     return level;
 }
 

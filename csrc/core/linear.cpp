@@ -20,7 +20,7 @@ constexpr std::size_t strip_rows = 64;
 template <class T>
 bool readable_in_place(const ConstMatrix& A) noexcept {
     constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(T));
-    return A.dtype == dtype_of<T> && A.col_stride == size && A.row_stride % size == 0 &&
+    return A.dtype == dtype_of<T>() && A.col_stride == size && A.row_stride % size == 0 &&
            reinterpret_cast<std::uintptr_t>(A.data) % alignof(T) == 0;
 }
 

@@ -198,17 +198,24 @@ std::string describe(std::size_t pivot, std::size_t size, double value, double r
     return (system < 0 ? "" : "system " + std::to_string(system) + ": ") + numbers;
 }
 
+void check_shapes(const ConstMatrix& G, const ConstMatrix& C) {
+    if (G.rows == 0 || G.rows != G.cols || C.rows != G.rows)
+        throw std::invalid_argument("G must be square, not empty, and have as many rows as C");
+}
+
 }  // namespace
 
 NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, double value_,
-                                         double ridge, std::ptrdiff_t system_)
-    : std::runtime_error(describe(pivot_, size, value_, ridge, system_)),
+                                         double ridge_, std::ptrdiff_t system_)
+    : std::runtime_error(describe(pivot_, size, value_, ridge_, system_)),
       pivot(pivot_),
       value(value_),
+      ridge(ridge_),
       system(system_) {}
 
 void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
            int n_threads) {
+    check_shapes(G, C);
     Workspace(G.rows, C.cols).solve(G, C, ridge, W, threads_for_call(n_threads));
 }
 
@@ -223,6 +230,7 @@ void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& 
 void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
                    std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge, double* W,
                    int n_threads) {
+    check_shapes(G, C);
     n_threads = static_cast<int>(
         std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), count));
     std::vector<Workspace> workspaces;

@@ -13,9 +13,9 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
+#endif
 #if !defined(_WIN32)
 #include <pthread.h>
-#endif
 #endif
 
 namespace bpls {
@@ -29,7 +29,7 @@ int available_threads() noexcept {
 #endif
 }
 
-// True in a child of fork(): OpenMP's worker threads stayed in the parent, and a parallel region would wait for them.
+// True in a child of fork(): the worker threads of OpenMP stayed in the parent, and a parallel region would wait for them.
 std::atomic<bool> forked = false;
 
 struct Settings {
@@ -37,7 +37,7 @@ struct Settings {
     int available;  // when the library was first asked
 
     Settings() : requested(0), available(available_threads()) {
-#if defined(_OPENMP) && !defined(_WIN32)
+#if !defined(_WIN32)
         pthread_atfork(nullptr, nullptr, [] { forked = true; });
 #endif
         const std::string text = environment("BPLS_NUM_THREADS");
@@ -77,8 +77,9 @@ int default_threads() {
 }
 
 int threads_for_call(int n_threads) {
-    const int wanted = n_threads > 0 ? n_threads : default_threads();
-    return forked ? 1 : wanted;
+    const int by_default = default_threads();
+    if (n_threads <= 0 || forked) return by_default;
+    return std::min(n_threads, max_threads);
 }
 
 namespace detail {
@@ -103,7 +104,7 @@ void run_items(int n_threads, std::size_t items, Body body, void* context) {
     others.reserve(static_cast<std::size_t>(team) - 1);
     try {
         for (int thread = 1; thread < team; ++thread) others.emplace_back(work, thread);
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
         // The system has no thread left: those that run share the items.
     }
     work(0);

@@ -9,7 +9,8 @@
 
 namespace bpls {
 
-// The threads a call may use: n_threads, or default_threads() where it is 0. Never more than one in a forked child.
+// The threads a call may use: n_threads up to max_threads, or default_threads() where it is not positive. Never more than
+// one in a forked child.
 int threads_for_call(int n_threads);
 
 // Below this many multiply-adds a second thread costs more than it saves.

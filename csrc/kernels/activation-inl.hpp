@@ -1,5 +1,5 @@
-// The activations, shared by all levels. Each formula is the one without cancellation or overflow over the whole range;
-// NaN goes through, infinities give the limits.
+// The activations, shared by all levels. The formulas neither cancel nor overflow over the whole range, but for softmax's
+// derivative, n(1 - n); NaN goes through, infinities give the limits.
 #pragma once
 
 #include <float.h>

@@ -60,8 +60,10 @@ double value_at(const ConstMatrix& matrix, std::size_t row, std::size_t col) {
     return x;
 }
 
-std::string place(std::size_t row, std::size_t col) {
-    return "[" + std::to_string(row) + ", " + std::to_string(col) + "]";
+// An index, of a matrix in a batch where `system` is not negative.
+std::string place(std::ptrdiff_t system, std::size_t row, std::size_t col) {
+    return "[" + (system < 0 ? "" : std::to_string(system) + ", ") + std::to_string(row) + ", " +
+           std::to_string(col) + "]";
 }
 
 std::string shown(double value) { return py::str(py::float_(value)); }
@@ -75,11 +77,14 @@ py::array as_array(const char* name, const py::object& value, Accepts accepts) {
     if (py::isinstance<py::array>(value)) {
         array = py::reinterpret_borrow<py::array>(value);
     } else {
-        array = py::array::ensure(value);
-        if (!array)
+        try {
+            array = py::array(py::module_::import("numpy").attr("asarray")(value));
+        } catch (const py::error_already_set& error) {
+            if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
             throw py::type_error(std::string(name) + " is a " + type_name(value) +
                                  " that NumPy cannot make an array of; expected an array of " +
                                  expected(accepts));
+        }
     }
     if (!is_accepted(array.dtype(), accepts))
         throw py::type_error(std::string(name) + " has dtype " +
@@ -124,7 +129,7 @@ void check_square(const char* name, const ConstMatrix& matrix) {
                               std::to_string(matrix.cols) + "; expected a square matrix");
 }
 
-void check_symmetric(const char* name, const ConstMatrix& matrix) {
+void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system) {
     const std::size_t n = matrix.rows;
     double largest = 0;
     double difference = 0;
@@ -143,19 +148,31 @@ void check_symmetric(const char* name, const ConstMatrix& matrix) {
                     }
                 }
     if (difference > 1e-6 * largest)
-        throw py::value_error(std::string(name) + " is not symmetric: " + place(row, col) + " is " +
-                              shown(value_at(matrix, row, col)) + " and " + place(col, row) +
-                              " is " + shown(value_at(matrix, col, row)) +
+        throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
+                              " is " + shown(value_at(matrix, row, col)) + " and " +
+                              place(system, col, row) + " is " + shown(value_at(matrix, col, row)) +
                               "; expected a Gram matrix");
 }
 
-void check_finite(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system) {
-    if (const auto bad = first_nonfinite(matrix)) {
-        const std::string first = system < 0 ? "" : std::to_string(system) + ", ";
-        throw py::value_error(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
-                              " at [" + first + std::to_string(bad->row) + ", " +
-                              std::to_string(bad->col) + "]; expected finite values");
+bool as_flag(const char* name, const py::object& value) {
+    const bool numpy_bool = py::isinstance(value, py::module_::import("numpy").attr("bool_"));
+    if (!py::isinstance<py::bool_>(value) && !numpy_bool)
+        throw py::type_error(std::string(name) + " is a " + type_name(value) +
+                             "; expected True or False");
+    return PyObject_IsTrue(value.ptr()) == 1;
+}
+
+void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
+                  std::ptrdiff_t system) {
+    std::optional<Place> bad;
+    {
+        const py::gil_scoped_release release;
+        bad = first_nonfinite(matrix, n_threads);
     }
+    if (bad)
+        throw py::value_error(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
+                              " at " + place(system, bad->row, bad->col) +
+                              "; expected finite values");
 }
 
 void check_size(const char* name, std::size_t rows, std::size_t cols) {
@@ -182,6 +199,11 @@ int as_threads(const py::object& n_threads) {
 double as_number(const char* name, const py::object& value) {
     const double number = PyFloat_AsDouble(value.ptr());
     if (number == -1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Clear();
+            return std::numeric_limits<double>::infinity();
+        }
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
         PyErr_Clear();
         throw py::type_error(std::string(name) + " is a " + type_name(value) +
                              "; expected a number");
@@ -189,11 +211,11 @@ double as_number(const char* name, const py::object& value) {
     return number;
 }
 
-Ridge as_ridge(const py::object& eps, bool relative) {
+Ridge as_ridge(const py::object& eps, const py::object& relative) {
     const double number = as_number("eps", eps);
     if (!(number >= 0) || std::isinf(number))
         throw py::value_error("eps is " + shown(number) + "; expected a finite number >= 0");
-    return {number, relative};
+    return {number, as_flag("relative", relative)};
 }
 
 Activation as_activation(const py::object& name) {
@@ -234,20 +256,27 @@ std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows
 }
 
 void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,
-                      const ConstMatrix* B) {
-    check_finite(A_name, A);
-    if (B) check_finite(B_name, *B);
+                      const ConstMatrix* B, const GramOptions& options) {
+    check_finite(A_name, A, options.n_threads);
+    if (B) check_finite(B_name, *B, options.n_threads);
     const bool narrow = A.dtype != DType::f64 && !(B && B->dtype == DType::f64);
     throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
+                          (options.sample_weight ? " or sample_weight" : "") +
                           " has values whose products overflow " +
                           (narrow ? "float32; convert it to float64 or scale its columns"
                                   : "float64; scale its columns"));
 }
 
 void raise_singular(const NotPositiveDefinite& error, const Ridge& ridge) {
-    const std::string message = std::string(error.what()) + "; raise eps (now " + shown(ridge.eps) +
-                                (ridge.relative ? ", relative to the mean of the diagonal" : "") +
-                                "), or drop constant, duplicated or tiny columns";
+    std::string message = error.what();
+    if (ridge.relative && ridge.eps > 0 && !(error.ridge > 0))
+        message +=
+            "; the mean of its diagonal is not positive, so no relative eps helps: pass an "
+            "absolute eps with relative=False";
+    else
+        message += "; raise eps (now " + shown(ridge.eps) +
+                   (ridge.relative ? ", relative to the mean of the diagonal" : "") +
+                   "), or drop constant, duplicated or tiny columns";
     py::set_error(py::module_::import("numpy.linalg").attr("LinAlgError"), message.c_str());
     throw py::error_already_set();
 }

@@ -28,16 +28,18 @@ ConstMatrix as_matrices(const char* name, const py::array& array);
 
 void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why);
 void check_square(const char* name, const ConstMatrix& matrix);
-// Symmetric up to 1e-6 of the largest magnitude: what rounding in float32 may leave.
-void check_symmetric(const char* name, const ConstMatrix& matrix);
 // `system`, where not negative, is the matrix's place in a batch.
-void check_finite(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system = -1);
+// Symmetric up to 1e-6 of the largest magnitude: what rounding in float32 may leave.
+void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system = -1);
+void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
+                  std::ptrdiff_t system = -1);
 
 // Throws where an output of this shape could not even be addressed.
 void check_size(const char* name, std::size_t rows, std::size_t cols);
 
 int as_threads(const py::object& n_threads);
-Ridge as_ridge(const py::object& eps, bool relative);
+bool as_flag(const char* name, const py::object& value);
+Ridge as_ridge(const py::object& eps, const py::object& relative);
 double as_number(const char* name, const py::object& value);
 Activation as_activation(const py::object& name);
 
@@ -49,7 +51,7 @@ std::string shape_of(const py::array& array);
 // Called when a result is not finite: raises ValueError for the first argument that holds a NaN or an infinity, or,
 // where both are finite, for an overflow.
 [[noreturn]] void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,
-                                   const ConstMatrix* B);
+                                   const ConstMatrix* B, const GramOptions& options);
 
 [[noreturn]] void raise_singular(const NotPositiveDefinite& error, const Ridge& ridge);
 

@@ -9,16 +9,6 @@
 namespace bpls::python {
 namespace {
 
-// The argument in C order; a copy only where it lies otherwise.
-py::array contiguous(const py::array& array) {
-    if ((array.flags() & py::array::c_style) &&
-        reinterpret_cast<std::uintptr_t>(array.data()) %
-                static_cast<std::uintptr_t>(array.itemsize()) ==
-            0)
-        return array;
-    return py::array(array.attr("copy")("C"));
-}
-
 // Calls kernel(in, out, rows, cols) in the array's type, without the GIL. The last axis is the row.
 template <class F>
 py::array apply(const char* name, Activation activation, const py::object& values, F&& kernel) {
@@ -26,19 +16,21 @@ py::array apply(const char* name, Activation activation, const py::object& value
     if (activation == Activation::softmax && given.ndim() == 0)
         throw py::value_error(std::string(name) +
                               " has no dimension; softmax expects at least one");
-    const py::array in = contiguous(given);
-    const auto cols = static_cast<std::size_t>(in.ndim() ? in.shape(in.ndim() - 1) : 1);
-    const std::size_t rows = cols ? static_cast<std::size_t>(in.size()) / cols : 0;
-    const std::vector<py::ssize_t> shape(in.shape(), in.shape() + in.ndim());
+    const auto cols = static_cast<std::size_t>(given.ndim() ? given.shape(given.ndim() - 1) : 1);
+    const std::size_t rows = cols ? static_cast<std::size_t>(given.size()) / cols : 0;
+    const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
     const auto run = [&]<class T>(T) {
+        // In C order and aligned; a copy only where the argument is not.
+        const auto in = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(given);
+        if (!in) throw py::error_already_set();
         py::array_t<T> out(shape);
-        const T* from = static_cast<const T*>(in.data());
+        const T* from = in.data();
         T* to = out.mutable_data();
         const py::gil_scoped_release release;
         kernel(from, to, rows, cols);
         return out;
     };
-    if (in.itemsize() == sizeof(float)) return run(float());
+    if (given.itemsize() == sizeof(float)) return run(float());
     return run(double());
 }
 

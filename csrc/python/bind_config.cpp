@@ -23,6 +23,7 @@ void register_config(py::module_& module) {
         py::dict all;
         all["version"] = version();
         all["compiler"] = compiler();
+        all["build"] = build_flags();
         all["flags"] = flags;
         all["isa"] = isa;
         all["openmp"] = has_openmp();

@@ -18,10 +18,11 @@ bool all_finite(const double* values, std::size_t count, std::size_t step) {
     return true;
 }
 
-py::object gram_(const py::object& A_, const py::object& B_, bool bias,
+py::object gram_(const py::object& A_, const py::object& B_, const py::object& bias_,
                  const py::object& sample_weight, const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
+    const bool bias = as_flag("bias", bias_);
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_size("A", n, n);
     const bool with_B = !B_.is_none();
@@ -45,16 +46,17 @@ py::object gram_(const py::object& A_, const py::object& B_, bool bias,
         gram(A, B, options, G_data, C_data);
     }
     // A value of A that is not finite leaves its mark on the diagonal, so the data need no pass of their own.
-    if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr);
+    if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr, options);
     if (!with_B) return std::move(G);
-    if (!all_finite(C_data, n * B->cols, 1)) raise_not_finite("A", A, "B", &*B);
+    if (!all_finite(C_data, n * B->cols, 1)) raise_not_finite("A", A, "B", &*B, options);
     return py::make_tuple(G, C);
 }
 
-py::array_t<double> cross_(const py::object& A_, const py::object& D_, bool bias,
+py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py::object& bias_,
                            const py::object& sample_weight, const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
+    const bool bias = as_flag("bias", bias_);
     const py::array D_array = as_array("D", D_);
     const ConstMatrix D = as_matrix("D", D_array);
     const std::size_t n = A.cols + (bias ? 1 : 0);
@@ -70,7 +72,7 @@ py::array_t<double> cross_(const py::object& A_, const py::object& D_, bool bias
         const py::gil_scoped_release release;
         cross(A, D, options, C_data);
     }
-    if (!all_finite(C_data, n * D.cols, 1)) raise_not_finite("A", A, "D", &D);
+    if (!all_finite(C_data, n * D.cols, 1)) raise_not_finite("A", A, "D", &D, options);
     return C;
 }
 

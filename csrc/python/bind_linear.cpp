@@ -50,9 +50,9 @@ py::array checked_out(const py::object& out, const py::array& A, const py::array
     if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0)
         throw py::value_error("out is not aligned; expected an aligned array");
     if (overlap(array, A))
-        throw py::value_error("out overlaps A in memory; expected an array of its own");
+        throw py::value_error("out may overlap A in memory; expected an array of its own");
     if (overlap(array, W))
-        throw py::value_error("out overlaps W in memory; expected an array of its own");
+        throw py::value_error("out may overlap W in memory; expected an array of its own");
     return array;
 }
 
@@ -60,19 +60,20 @@ template <class T>
 py::array run(const py::array& A_array, const ConstMatrix& A, const py::array& W_array,
               const ConstMatrix& W, const LinearOptions& options, const py::object& out) {
     py::array result = checked_out<T>(out, A_array, W_array, A_array.shape(0), W_array.shape(1));
-    check_finite("A", A);
-    check_finite("W", W);
+    check_finite("A", A, options.n_threads);
+    check_finite("W", W, options.n_threads);
     T* data = static_cast<T*>(result.mutable_data());
     const py::gil_scoped_release release;
     linear(A, W, options, data);
     return result;
 }
 
-py::array linear_(const py::object& A_, const py::object& W_, bool bias,
+py::array linear_(const py::object& A_, const py::object& W_, const py::object& bias_,
                   const py::object& activation, const py::object& out,
                   const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
+    const bool bias = as_flag("bias", bias_);
     const py::array W_array = as_array("W", W_);
     const ConstMatrix W = as_matrix("W", W_array);
     check_rows("W", W, A.cols + (bias ? 1 : 0),

@@ -18,8 +18,20 @@ void run(const Ridge& ridge, F&& solver) {
     }
 }
 
+bool all_finite(const double* values, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+        if (!std::isfinite(values[i])) return false;
+    return true;
+}
+
+// Finite G and C whose solution is not: the quotient of their scales overflows.
+void check_solution(const double* W, std::size_t count) {
+    if (!all_finite(W, count))
+        throw py::value_error("C is too large for G: the solution overflows float64; scale them");
+}
+
 py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py::object& eps,
-                           bool relative, const py::object& n_threads) {
+                           const py::object& relative, const py::object& n_threads) {
     const py::array G_array = as_array("G", G_);
     const ConstMatrix G = as_matrix("G", G_array);
     const py::array C_array = as_array("C", C_);
@@ -30,21 +42,24 @@ py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py:
     check_size("C", G.rows, C.cols);
     const Ridge ridge = as_ridge(eps, relative);
     const int threads = as_threads(n_threads);
-    check_finite("G", G);
-    check_finite("C", C);
+    check_finite("G", G, threads);
+    check_finite("C", C, threads);
     check_symmetric("G", G);
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1)});
     double* data = W.mutable_data();
     run(ridge, [&] { solve(G, C, ridge, data, threads); });
+    check_solution(data, G.rows * C.cols);
     return W;
 }
 
-py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_, bool bias,
-                                 const py::object& eps, bool relative,
-                                 const py::object& sample_weight, const py::object& n_threads) {
+py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_,
+                                 const py::object& bias_, const py::object& eps,
+                                 const py::object& relative, const py::object& sample_weight,
+                                 const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
+    const bool bias = as_flag("bias", bias_);
     const py::array B_array = as_array("B", B_);
     const ConstMatrix B = as_matrix("B", B_array);
     const std::size_t n = A.cols + (bias ? 1 : 0);
@@ -62,16 +77,17 @@ py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_, boo
         const py::gil_scoped_release release;
         solve_layer(A, B, options, ridge, data);
     } catch (const NotPositiveDefinite& error) {
-        if (!std::isfinite(error.value)) raise_not_finite("A", A, nullptr, nullptr);
+        check_finite("A", A, options.n_threads);
+        check_finite("B", B, options.n_threads);
+        if (!std::isfinite(error.value)) raise_not_finite("A", A, nullptr, nullptr, options);
         raise_singular(error, ridge);
     }
-    for (std::size_t i = 0; i < n * B.cols; ++i)
-        if (!std::isfinite(data[i])) raise_not_finite("A", A, "B", &B);
+    if (!all_finite(data, n * B.cols)) raise_not_finite("A", A, "B", &B, options);
     return W;
 }
 
 py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
-                                   const py::object& eps, bool relative,
+                                   const py::object& eps, const py::object& relative,
                                    const py::object& n_threads) {
     const py::array G_array = as_array("G", G_);
     const ConstMatrix G = as_matrices("G", G_array);
@@ -92,9 +108,9 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
         ConstMatrix G_s = G, C_s = C;
         G_s.data += s * G_array.strides(0);
         C_s.data += s * C_array.strides(0);
-        check_finite("G", G_s, s);
-        check_finite("C", C_s, s);
-        check_symmetric("G", G_s);
+        check_finite("G", G_s, threads, s);
+        check_finite("C", C_s, threads, s);
+        check_symmetric("G", G_s, s);
     }
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1), C_array.shape(2)});
@@ -102,6 +118,7 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
     run(ridge, [&] {
         solve_batched(G, G_array.strides(0), C, C_array.strides(0), count, ridge, data, threads);
     });
+    check_solution(data, count * G.rows * C.cols);
     return W;
 }
 

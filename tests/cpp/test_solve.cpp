@@ -55,6 +55,23 @@ void singular_system_names_its_pivot() {
     CHECK(W == std::vector<double>({7, 7, 7}));
 }
 
+void shapes_that_do_not_fit_are_refused() {
+    const std::vector<double> values(16, 1.0);
+    std::vector<double> W(16);
+    const auto refused = [&](std::size_t rows, std::size_t cols, std::size_t C_rows) {
+        try {
+            bpls::solve(bpls::row_major(values.data(), rows, cols),
+                        bpls::row_major(values.data(), C_rows, 1), {}, W.data());
+        } catch (const std::invalid_argument&) {
+            return true;
+        }
+        return false;
+    };
+    CHECK(refused(0, 0, 0));
+    CHECK(refused(2, 3, 2));
+    CHECK(refused(2, 2, 5));
+}
+
 void batch_equals_single_solves() {
     const std::size_t count = 70, n = 5, m = 2;
     std::vector<double> G, W(count * n * m), one(n * m);
@@ -105,6 +122,7 @@ int main() {
             for (const std::size_t m : {1, 30}) residual_is_at_rounding_level(n, m, 2);
         residual_is_at_rounding_level(300, 130, 3);
         singular_system_names_its_pivot();
+        shapes_that_do_not_fit_are_refused();
         batch_equals_single_solves();
         layer_recovers_its_weights();
     });

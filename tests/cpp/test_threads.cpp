@@ -1,4 +1,9 @@
 // Several callers at once, each with threads of its own, get what one caller gets. Run under the thread sanitizer.
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #include <thread>
 
 #include "check.hpp"
@@ -29,6 +34,20 @@ Results all_kernels(int n_threads) {
     return results;
 }
 
+#if defined(__unix__) || defined(__APPLE__)
+// A child has none of its parent's worker threads; a call that waited for them would never return.
+void a_forked_child_computes(const Results& expected) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(all_kernels(2) == expected ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -42,5 +61,8 @@ int main() {
         for (std::thread& caller : callers) caller.join();
         for (const Results& result : results) CHECK(result == expected);
         CHECK(bpls::default_threads() >= 1);
+#if defined(__unix__) || defined(__APPLE__)
+        a_forked_child_computes(expected);
+#endif
     });
 }

@@ -19,6 +19,7 @@ struct Level {
 
 const char* version() noexcept;
 const char* compiler() noexcept;
+const char* build_flags() noexcept;  // the build type and the flags common to all files
 
 // The levels compiled into the library, lowest first. Levels the build left out are not listed.
 const std::vector<Level>& levels();
@@ -31,11 +32,12 @@ const Level& active_level();
 // True where the library was built with OpenMP; otherwise its threads are std::thread.
 bool has_openmp() noexcept;
 
-// More than this many threads cannot be asked for.
+// No call takes more threads than this.
 inline constexpr int max_threads = 1024;
 
-// Threads of a call that does not name a number: BPLS_NUM_THREADS if set, else OpenMP's maximum, and never more than
-// an OpenMP limit lowered since then (by threadpoolctl, say). One in a forked child: OpenMP does not survive fork().
+// Threads of a call that does not name a number (n_threads <= 0): BPLS_NUM_THREADS if set, else OpenMP's maximum; where
+// OpenMP's maximum has been lowered since the library was first asked (by threadpoolctl, say), never more than that.
+// One in a child of fork(), whatever a call names: OpenMP's threads do not survive it.
 int default_threads();
 
 }  // namespace bpls

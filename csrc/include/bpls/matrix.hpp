@@ -10,11 +10,19 @@ namespace bpls {
 enum class DType { u8, f32, f64 };
 
 template <class T>
-inline constexpr DType dtype_of = DType::f64;
+constexpr DType dtype_of() noexcept = delete;  // other types are not taken
 template <>
-inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
+constexpr DType dtype_of<std::uint8_t>() noexcept {
+    return DType::u8;
+}
 template <>
-inline constexpr DType dtype_of<float> = DType::f32;
+constexpr DType dtype_of<float>() noexcept {
+    return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() noexcept {
+    return DType::f64;
+}
 
 constexpr std::ptrdiff_t size_of(DType dtype) noexcept {
     return dtype == DType::u8 ? 1 : dtype == DType::f32 ? 4 : 8;
@@ -40,7 +48,7 @@ template <class T>
 ConstMatrix row_major(const T* data, std::size_t rows, std::size_t cols,
                       std::size_t stride) noexcept {
     return {reinterpret_cast<const unsigned char*>(data),
-            dtype_of<T>,
+            dtype_of<T>(),
             rows,
             cols,
             static_cast<std::ptrdiff_t>(stride * sizeof(T)),

@@ -22,11 +22,13 @@ class NotPositiveDefinite : public std::runtime_error {
 
     std::size_t pivot;      // 0-based
     double value;           // of the pivot
+    double ridge;           // what was added to the diagonal
     std::ptrdiff_t system;  // of solve_batched, else -1
 };
 
 // W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. A pivot that is not above
-// n·2⁻⁵²·(G_ii + ridge) throws NotPositiveDefinite and leaves W untouched.
+// n·2⁻⁵²·(G_ii + ridge) throws NotPositiveDefinite and leaves W untouched. Shapes that do not fit throw
+// std::invalid_argument. Values are not checked: what is not finite comes out so, or fails a pivot.
 void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
            int n_threads = 0);
 
