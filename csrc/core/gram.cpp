@@ -19,9 +19,19 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t slot_rows = 2048;
 constexpr std::size_t block_columns = 1024;       // of either side of a product
+constexpr std::size_t panels_limit = 6u << 20;    // bytes of packed rows per part
 constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for products that share a pass
+constexpr std::size_t group_columns = 128;      // sums of a group squared stay in the second cache
+constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
+
+// Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads.
+std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
+    const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
+    const std::size_t slots = std::max<std::size_t>(1, rows / wanted);
+    return round_up(std::max<std::size_t>(1, (rows + slots - 1) / slots),
+                    kernels::integer_block_rows);
+}
 
 // One product over all rows: leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: of their
 // product only the upper triangle is computed, into G; the rest goes to C.
@@ -35,7 +45,8 @@ struct Task {
     double* C;
 };
 
-// A block of a task's result, and the sums of one slot for it.
+// A block of a task's result, and the sums of one slot for it. Its scratch memory holds the panels of a chunk of blocks
+// of rows, then the sums.
 class Part {
  public:
     Part(const Task& task, Range left, Range right) noexcept
@@ -44,30 +55,47 @@ class Part {
           right_(right),
           left_layout_(left_panels(task.product)),
           right_layout_(right_panels(task.product)),
-          stride_(right_layout_.count(right.size()) * right_layout_.width) {}
+          stride_(right_layout_.padded(right.size())),
+          chunk_blocks_(1) {
+        // Where the sums outgrow the second cache, several blocks of rows are packed, and a group of sums takes them all
+        // before the next one is touched.
+        if (sums_bytes() > small_sums)
+            chunk_blocks_ = std::clamp<std::size_t>(panels_limit / block_bytes(), 1, 8);
+    }
 
     std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
+    std::size_t chunk_rows() const noexcept { return chunk_blocks_ * block_rows(); }
 
-    void start(unsigned char* scratch) const noexcept { std::memset(scratch, 0, scratch_bytes()); }
-
-    void add_rows(std::size_t row, int rows, unsigned char* scratch) const noexcept {
-        const kernels::Product& product = task_->product;
-        unsigned char* left = scratch;
-        unsigned char* right = scratch + left_layout_.size(left_.size());
-        double* sums = sums_of(scratch);
-        pack_columns(left_layout_, task_->left, left_, row, rows, nullptr, left);
-        pack_columns(right_layout_, task_->right, right_, row, rows,
-                     task_->weight ? task_->weight + row : nullptr, right);
-        const int steps = steps_of(product, rows);
-        for (std::size_t j = 0; j < right_.size(); j += right_layout_.width) {
-            const unsigned char* right_panel =
-                right + j / right_layout_.width * right_layout_.bytes;
-            for (std::size_t i = 0; i < left_.size(); i += left_layout_.width) {
-                if (below_diagonal(i, j)) break;
-                product.tile(left + i / left_layout_.width * left_layout_.bytes, right_panel, steps,
-                             sums + i * stride_ + j, static_cast<std::ptrdiff_t>(stride_));
-            }
+    void start(unsigned char* scratch) const noexcept {
+        std::memset(sums_of(scratch), 0, sums_bytes());
+        // Packing leaves the lanes past the last column alone.
+        for (std::size_t block = 0; block < chunk_blocks_; ++block) {
+            std::memset(right_of(scratch, block) - left_layout_.bytes, 0, left_layout_.bytes);
+            std::memset(left_of(scratch, block + 1) - right_layout_.bytes, 0, right_layout_.bytes);
         }
+    }
+
+    // Adds the products of at most chunk_rows() rows.
+    void add_rows(std::size_t row, std::size_t rows, unsigned char* scratch) const noexcept {
+        const std::size_t blocks = (rows + block_rows() - 1) / block_rows();
+        const auto rows_of = [&](std::size_t block) noexcept {
+            return static_cast<int>(std::min(block_rows(), rows - block * block_rows()));
+        };
+        for (std::size_t block = 0; block < blocks; ++block) {
+            const std::size_t first = row + block * block_rows();
+            pack_columns(left_layout_, task_->left, left_, first, rows_of(block), nullptr,
+                         left_of(scratch, block));
+            pack_columns(right_layout_, task_->right, right_, first, rows_of(block),
+                         task_->weight ? task_->weight + first : nullptr, right_of(scratch, block));
+        }
+        const std::size_t i_group = round_up(group_columns, left_layout_.width);
+        const std::size_t j_group = round_up(group_columns, right_layout_.width);
+        for (std::size_t j = 0; j < right_.size(); j += j_group)
+            for (std::size_t i = 0; i < left_.size(); i += i_group)
+                for (std::size_t block = 0; block < blocks; ++block)
+                    multiply({i, std::min(i + i_group, left_.size())},
+                             {j, std::min(j + j_group, right_.size())}, block, rows_of(block),
+                             scratch);
     }
 
     void finish(unsigned char* scratch) const noexcept {
@@ -84,17 +112,44 @@ class Part {
     }
 
  private:
+    // Adds the product of a group of columns over one packed block of rows.
+    void multiply(Range left, Range right, std::size_t block, int rows,
+                  unsigned char* scratch) const noexcept {
+        const int steps = steps_of(task_->product, rows);
+        for (std::size_t j = right.begin; j < right.end; j += right_layout_.width) {
+            const unsigned char* right_panel =
+                right_of(scratch, block) + j / right_layout_.width * right_layout_.bytes;
+            for (std::size_t i = left.begin; i < left.end; i += left_layout_.width) {
+                if (below_diagonal(i, j)) break;
+                task_->product.tile(
+                    left_of(scratch, block) + i / left_layout_.width * left_layout_.bytes,
+                    right_panel, steps, sums_of(scratch) + i * stride_ + j,
+                    static_cast<std::ptrdiff_t>(stride_));
+            }
+        }
+    }
+
     // A tile whose columns all lie left of its first row belongs to the half that is mirrored. Below it in the same
     // panel there are only more of them.
     bool below_diagonal(std::size_t i, std::size_t j) const noexcept {
         const std::size_t last_column = right_.begin + j + right_layout_.width;
         return last_column <= task_->symmetric && last_column <= left_.begin + i;
     }
-    std::size_t sums_offset() const noexcept {
+    std::size_t block_rows() const noexcept {
+        return static_cast<std::size_t>(task_->product.block_rows);
+    }
+    std::size_t block_bytes() const noexcept {
         return left_layout_.size(left_.size()) + right_layout_.size(right_.size());
     }
+    std::size_t sums_offset() const noexcept { return chunk_blocks_ * block_bytes(); }
     std::size_t sums_bytes() const noexcept {
-        return left_layout_.count(left_.size()) * left_layout_.width * stride_ * sizeof(double);
+        return left_layout_.padded(left_.size()) * stride_ * sizeof(double);
+    }
+    unsigned char* left_of(unsigned char* scratch, std::size_t block) const noexcept {
+        return scratch + block * block_bytes();
+    }
+    unsigned char* right_of(unsigned char* scratch, std::size_t block) const noexcept {
+        return left_of(scratch, block) + left_layout_.size(left_.size());
     }
     double* sums_of(unsigned char* scratch) const noexcept {
         return reinterpret_cast<double*>(scratch + sums_offset());
@@ -106,6 +161,7 @@ class Part {
     PanelLayout left_layout_;
     PanelLayout right_layout_;
     std::size_t stride_;
+    std::size_t chunk_blocks_;
 };
 
 using Group = std::vector<Part>;  // parts that share one pass over the rows
@@ -114,6 +170,13 @@ std::size_t scratch_bytes(const Group& group) noexcept {
     std::size_t bytes = 0;
     for (const Part& part : group) bytes += part.scratch_bytes();
     return bytes;
+}
+
+// Rows that all parts of a group take before the next ones are read: of all the largest chunk.
+std::size_t chunk_rows(const Group& group) noexcept {
+    std::size_t rows = 0;
+    for (const Part& part : group) rows = std::max(rows, part.chunk_rows());
+    return rows;
 }
 
 std::vector<Group> plan(const std::vector<Task>& tasks) {
@@ -145,6 +208,7 @@ void run(const std::vector<Task>& tasks, std::size_t rows, int n_threads) {
     n_threads = threads_for_call(n_threads);
     if (multiply_adds(tasks, rows) < parallel_threshold) n_threads = 1;
     const std::vector<Group> groups = plan(tasks);
+    const std::size_t slot_rows = rows_of_slot(rows, tasks.front().left.width());
     const std::size_t slots = (rows + slot_rows - 1) / slot_rows;
     const std::size_t items = groups.size() * slots;
     n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
@@ -169,10 +233,12 @@ void run(const std::vector<Task>& tasks, std::size_t rows, int n_threads) {
         };
         each([](const Part& part, unsigned char* at) { part.start(at); });
         const std::size_t end = std::min(rows, (slot + 1) * slot_rows);
-        for (std::size_t row = slot * slot_rows; row < end; row += kernels::block_rows) {
-            const int count =
-                static_cast<int>(std::min<std::size_t>(kernels::block_rows, end - row));
-            each([&](const Part& part, unsigned char* at) { part.add_rows(row, count, at); });
+        for (std::size_t row = slot * slot_rows; row < end; row += chunk_rows(group)) {
+            const std::size_t count = std::min(chunk_rows(group), end - row);
+            each([&](const Part& part, unsigned char* at) {
+                for (std::size_t done = 0; done < count; done += part.chunk_rows())
+                    part.add_rows(row + done, std::min(part.chunk_rows(), count - done), at);
+            });
         }
         for (std::size_t now; (now = turn_of_group.load(std::memory_order_acquire)) != slot;)
             turn_of_group.wait(now, std::memory_order_acquire);

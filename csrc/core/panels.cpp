@@ -7,7 +7,7 @@ namespace {
 
 PanelLayout panels(const kernels::Product& product, const kernels::Pack* pack, int width,
                    int header) noexcept {
-    const auto body = static_cast<std::size_t>(steps_of(product, kernels::block_rows)) *
+    const auto body = static_cast<std::size_t>(steps_of(product, product.block_rows)) *
                       static_cast<std::size_t>(width * product.element);
     return {pack, static_cast<std::size_t>(width),
             round_up(body + static_cast<std::size_t>(header), cache_line)};

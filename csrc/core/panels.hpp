@@ -42,6 +42,7 @@ struct PanelLayout {
 
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
+    std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
 };
 
 PanelLayout left_panels(const kernels::Product& product) noexcept;
@@ -54,7 +55,7 @@ struct Range {
     std::size_t size() const noexcept { return end - begin; }
 };
 
-// Packs the columns of a range for `rows` (at most block_rows) rows from `row` on. Lanes past the range are not
+// Packs the columns of a range for `rows` rows (at most the product's block_rows) from `row` on. Lanes past the range are not
 // written: the caller has zeroed them.
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
                   int rows, const double* weight, unsigned char* panels) noexcept;

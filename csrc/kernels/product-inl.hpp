@@ -68,16 +68,24 @@ template <class E, int step_rows, int panel_width, int flip>
 void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
                 int rows, int width, const double*, unsigned char* panel, int lane) noexcept {
     E* out = reinterpret_cast<E*>(panel) + lane * step_rows;
+    const auto byte = [=](int k, std::ptrdiff_t offset) noexcept {
+        return E(source[k * row_stride + offset] ^ flip);
+    };
     int k = 0;
-    for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows)
-        for (int c = 0; c < width; ++c)
-            for (int r = 0; r < step_rows; ++r)
-                out[c * step_rows + r] = E(source[(k + r) * row_stride + c * col_stride] ^ flip);
+    for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows) {
+        if (col_stride == 1 && width == panel_width) {
+            for (int c = 0; c < panel_width; ++c)
+                for (int r = 0; r < step_rows; ++r) out[c * step_rows + r] = byte(k + r, c);
+        } else {
+            for (int c = 0; c < width; ++c)
+                for (int r = 0; r < step_rows; ++r)
+                    out[c * step_rows + r] = byte(k + r, c * col_stride);
+        }
+    }
     if (k < rows)
         for (int c = 0; c < width; ++c)
             for (int r = 0; r < step_rows; ++r)
-                out[c * step_rows + r] =
-                    k + r < rows ? E(source[(k + r) * row_stride + c * col_stride] ^ flip) : E(0);
+                out[c * step_rows + r] = k + r < rows ? byte(k + r, c * col_stride) : E(0);
 }
 
 // The right side of a product with signed bytes: the header holds 128 · (column sums), what the flip took away.
@@ -132,41 +140,45 @@ constexpr Product float_product() noexcept {
     using T = typename V::Scalar;
     constexpr int nr = nv * V::lanes;
     constexpr bool wide = sizeof(T) == sizeof(double);
-    return {
-        mr,
-        nr,
-        1,
-        sizeof(T),
-        0,
-        {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>, wide ? &pack<double, T, mr> : nullptr},
-        {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr},
-        &tile<V, mr, nv, false>};
+    return {.mr = mr,
+            .nr = nr,
+            .block_rows = block_rows,
+            .step_rows = 1,
+            .element = sizeof(T),
+            .right_header = 0,
+            .pack_left = {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>,
+                          wide ? &pack<double, T, mr> : nullptr},
+            .pack_right = {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>,
+                           wide ? &pack<double, T, nr> : nullptr},
+            .tile = &tile<V, mr, nv, false>};
 }
 
 template <class V, int mr, int nv>
 constexpr Product pairs_product() noexcept {
     constexpr int nr = nv * V::lanes;
-    return {mr,
-            nr,
-            2,
-            4,
-            0,
-            {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
-            {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
-            &tile<V, mr, nv, false>};
+    return {.mr = mr,
+            .nr = nr,
+            .block_rows = integer_block_rows,
+            .step_rows = 2,
+            .element = 4,
+            .right_header = 0,
+            .pack_left = {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
+            .pack_right = {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
+            .tile = &tile<V, mr, nv, false>};
 }
 
 template <class V, int mr, int nv>
 constexpr Product quads_product() noexcept {
     constexpr int nr = nv * V::lanes;
-    return {mr,
-            nr,
-            4,
-            4,
-            nr * int(sizeof(std::int32_t)),
-            {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
-            {&pack_quads_right<nr>, nullptr, nullptr},
-            &tile<V, mr, nv, true>};
+    return {.mr = mr,
+            .nr = nr,
+            .block_rows = integer_block_rows,
+            .step_rows = 4,
+            .element = 4,
+            .right_header = nr * int(sizeof(std::int32_t)),
+            .pack_left = {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
+            .pack_right = {&pack_quads_right<nr>, nullptr, nullptr},
+            .tile = &tile<V, mr, nv, true>};
 }
 
 }  // namespace

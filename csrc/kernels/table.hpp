@@ -10,11 +10,14 @@
 
 namespace bpls::kernels {
 
-// Rows that a product accumulates in registers before it adds them to float64. At 256 the sum of products of two bytes,
-// 256 · 255², is below 2²⁴: even float32 holds it exactly.
+// Rows that a product of floats accumulates in registers before it adds them to float64. At 256 the sum of products of
+// two bytes, 256 · 255², is below 2²⁴: even float32 holds it exactly.
 inline constexpr int block_rows = 256;
 
-// Copies `rows` (at most block_rows) x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is
+// The same for products of integers, whose int32 sums would hold 33,025 rows; more rows would not fit in the first cache.
+inline constexpr int integer_block_rows = 512;
+
+// Copies `rows` x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is
 // row-major and `nr` (right) or `mr` (left) columns wide; `step_rows` consecutive rows of a column share one packed
 // element, and a last element that is not full is filled up with rows that add nothing. `weight`, where not null, holds
 // a factor per row.
@@ -31,6 +34,7 @@ using Tile = void (*)(const unsigned char* left, const unsigned char* right, int
 struct Product {
     int mr;
     int nr;
+    int block_rows;    // rows that a panel holds at most
     int step_rows;     // rows in a packed element
     int element;       // bytes of a packed element
     int right_header;  // bytes in front of a right panel, for the kernel's own use
