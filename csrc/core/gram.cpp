@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,8 @@ namespace {
 constexpr std::size_t block_columns = 1024;       // of either side of a product
 constexpr std::size_t panels_limit = 6u << 20;    // bytes of packed rows per part
 constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for products that share a pass
-constexpr std::size_t group_columns = 128;      // sums of a group squared stay in the second cache
+constexpr std::size_t group_columns = 128;  // sums of a group squared stay in the second cache
+constexpr std::ptrdiff_t short_row = 1024;  // bytes from row to row up to which A is read in place
 constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
 
 // Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads.
@@ -56,11 +58,16 @@ class Part {
           left_layout_(left_panels(task.product)),
           right_layout_(right_panels(task.product)),
           stride_(right_layout_.padded(right.size())),
-          chunk_blocks_(1) {
+          chunk_blocks_(1),
+          packed_from_(left.begin) {
         // Where the sums outgrow the second cache, several blocks of rows are packed, and a group of sums takes them all
         // before the next one is touched.
         if (sums_bytes() > small_sums)
             chunk_blocks_ = std::clamp<std::size_t>(panels_limit / block_bytes(), 1, 8);
+        // A tile reads its left side one value at a time: whole strips of a narrow matrix need no packing.
+        if (is_panel_like(*task.left.begin(), task.product))
+            packed_from_ = std::max(left.begin, std::min(left.end, task.left.begin()->cols) /
+                                                    left_layout_.width * left_layout_.width);
     }
 
     std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
@@ -83,8 +90,9 @@ class Part {
         };
         for (std::size_t block = 0; block < blocks; ++block) {
             const std::size_t first = row + block * block_rows();
-            pack_columns(left_layout_, task_->left, left_, first, rows_of(block), nullptr,
-                         left_of(scratch, block));
+            pack_columns(left_layout_, task_->left, {packed_from_, left_.end}, first,
+                         rows_of(block), nullptr,
+                         left_of(scratch, block) + left_layout_.size(packed_from_ - left_.begin));
             pack_columns(right_layout_, task_->right, right_, first, rows_of(block),
                          task_->weight ? task_->weight + first : nullptr, right_of(scratch, block));
         }
@@ -94,8 +102,8 @@ class Part {
             for (std::size_t i = 0; i < left_.size(); i += i_group)
                 for (std::size_t block = 0; block < blocks; ++block)
                     multiply({i, std::min(i + i_group, left_.size())},
-                             {j, std::min(j + j_group, right_.size())}, block, rows_of(block),
-                             scratch);
+                             {j, std::min(j + j_group, right_.size())}, block,
+                             row + block * block_rows(), rows_of(block), scratch);
     }
 
     void finish(unsigned char* scratch) const noexcept {
@@ -112,18 +120,30 @@ class Part {
     }
 
  private:
-    // Adds the product of a group of columns over one packed block of rows.
-    void multiply(Range left, Range right, std::size_t block, int rows,
+    // Where a tile can read a matrix as if it were a left panel: of the product's own type, aligned, in short rows.
+    static bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
+        const std::ptrdiff_t size = size_of(A.dtype);
+        return product.step_rows == 1 && size == product.element && A.col_stride == size &&
+               A.row_stride > 0 && A.row_stride <= short_row && A.row_stride % size == 0 &&
+               reinterpret_cast<std::uintptr_t>(A.data) % static_cast<std::uintptr_t>(size) == 0;
+    }
+
+    // Adds the product of a group of columns over one block of rows.
+    void multiply(Range left, Range right, std::size_t block, std::size_t row, int rows,
                   unsigned char* scratch) const noexcept {
         const int steps = steps_of(task_->product, rows);
+        const ConstMatrix& A = *task_->left.begin();
         for (std::size_t j = right.begin; j < right.end; j += right_layout_.width) {
             const unsigned char* right_panel =
                 right_of(scratch, block) + j / right_layout_.width * right_layout_.bytes;
             for (std::size_t i = left.begin; i < left.end; i += left_layout_.width) {
                 if (below_diagonal(i, j)) break;
+                const bool packed = left_.begin + i >= packed_from_;
                 task_->product.tile(
-                    left_of(scratch, block) + i / left_layout_.width * left_layout_.bytes,
-                    right_panel, steps, sums_of(scratch) + i * stride_ + j,
+                    packed ? left_of(scratch, block) + i / left_layout_.width * left_layout_.bytes
+                           : A.at(row, left_.begin + i),
+                    packed ? task_->product.mr : A.row_stride / size_of(A.dtype), right_panel,
+                    steps, sums_of(scratch) + i * stride_ + j,
                     static_cast<std::ptrdiff_t>(stride_));
             }
         }
@@ -162,6 +182,7 @@ class Part {
     PanelLayout right_layout_;
     std::size_t stride_;
     std::size_t chunk_blocks_;
+    std::size_t packed_from_;  // the first column of the left side that is packed
 };
 
 using Group = std::vector<Part>;  // parts that share one pass over the rows

@@ -9,8 +9,11 @@ PanelLayout panels(const kernels::Product& product, const kernels::Pack* pack, i
                    int header) noexcept {
     const auto body = static_cast<std::size_t>(steps_of(product, product.block_rows)) *
                       static_cast<std::size_t>(width * product.element);
-    return {pack, static_cast<std::size_t>(width),
-            round_up(body + static_cast<std::size_t>(header), cache_line)};
+    const auto columns = static_cast<std::size_t>(width);
+    const std::size_t line = cache_line * static_cast<std::size_t>(product.step_rows) /
+                             static_cast<std::size_t>(product.element);
+    return {pack, columns, round_up(body + static_cast<std::size_t>(header), cache_line),
+            std::max(columns, line / columns * columns)};
 }
 
 }  // namespace
@@ -33,10 +36,15 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
              c < std::min(range.end, part_end);) {
             const std::size_t at = c - range.begin;
             const std::size_t lane = at % layout.width;
-            const std::size_t width = std::min({layout.width - lane, part_end - c, range.end - c});
+            const std::size_t left_over = std::min(part_end, range.end) - c;
+            // From a panel's first lane on as many whole panels as make a run; else to the end of the panel.
+            const std::size_t width =
+                lane == 0 && left_over >= layout.width
+                    ? std::min(layout.run, left_over / layout.width * layout.width)
+                    : std::min(layout.width - lane, left_over);
             pack(part.at(row, c - part_begin), part.row_stride, part.col_stride, rows,
                  static_cast<int>(width), weight, panels + at / layout.width * layout.bytes,
-                 static_cast<int>(lane));
+                 static_cast<int>(lane), layout.bytes);
             c += width;
         }
         part_begin = part_end;

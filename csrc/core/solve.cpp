@@ -171,8 +171,9 @@ class Workspace {
                 right_.data() + j / right_layout_.width * right_layout_.bytes;
             for (std::size_t i = unknowns.begin; i < unknowns.end; i += left_layout_.width) {
                 if (row + i >= column + j + right_layout_.width) break;
-                product_.tile(left_.data() + i / left_layout_.width * left_layout_.bytes, right,
-                              rows, at(row + i, column + j), static_cast<std::ptrdiff_t>(stride_));
+                product_.tile(left_.data() + i / left_layout_.width * left_layout_.bytes,
+                              product_.mr, right, rows, at(row + i, column + j),
+                              static_cast<std::ptrdiff_t>(stride_));
             }
         }
     }

@@ -25,16 +25,22 @@ inline S read(const unsigned char* p) noexcept {
 template <class S, class T, int panel_width, bool weighted>
 inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
                         std::ptrdiff_t col_stride, int rows, int width, const double* weight,
-                        T* out) noexcept {
+                        unsigned char* panel, int lane, std::size_t panel_bytes) noexcept {
+    T* out = reinterpret_cast<T*>(panel) + lane;
     const auto factor = [weight](int k) noexcept { return weighted ? T(weight[k]) : T(1); };
     const auto value = [](const unsigned char* p, T f) noexcept {
         return weighted ? T(read<S>(p)) * f : T(read<S>(p));
     };
     constexpr auto size = std::ptrdiff_t(sizeof(S));
-    if (col_stride == size && width == panel_width) {
+    if (col_stride == size && width % panel_width == 0) {
+        // Row by row through a few panels: a row's cache line is read once.
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
             const T f = factor(k);
-            for (int c = 0; c < panel_width; ++c) out[c] = value(source + c * size, f);
+            T* to = out;
+            for (int c = 0; c < width; c += panel_width) {
+                for (int i = 0; i < panel_width; ++i) to[i] = value(source + (c + i) * size, f);
+                to += panel_bytes / sizeof(T);
+            }
         }
     } else if (col_stride == size) {
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
@@ -42,71 +48,86 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
             for (int c = 0; c < width; ++c) out[c] = value(source + c * size, f);
         }
     } else {
-        for (int c = 0; c < width; ++c, source += col_stride)
+        for (int c = 0; c < width; ++c, source += col_stride) {
+            T* to = out + c / panel_width * (panel_bytes / sizeof(T)) + c % panel_width;
             for (int k = 0; k < rows; ++k)
-                out[k * panel_width + c] = value(source + k * row_stride, factor(k));
+                to[k * panel_width] = value(source + k * row_stride, factor(k));
+        }
     }
 }
 
 template <class S, class T, int panel_width>
 void pack(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
-          int rows, int width, const double* weight, unsigned char* panel, int lane) noexcept {
-    T* out = reinterpret_cast<T*>(panel) + lane;
+          int rows, int width, const double* weight, unsigned char* panel, int lane,
+          std::size_t panel_bytes) noexcept {
     if (weight)
         pack_values<S, T, panel_width, true>(source, row_stride, col_stride, rows, width, weight,
-                                             out);
+                                             panel, lane, panel_bytes);
     else
         pack_values<S, T, panel_width, false>(source, row_stride, col_stride, rows, width, weight,
-                                              out);
+                                              panel, lane, panel_bytes);
 }
 
 // ---- packing bytes into panels of several rows per element
 
-// `flip` is added to every byte modulo the element type: 128 makes an unsigned byte x the signed x - 128. Rows that
-// fill up the last element are zero bytes, unflipped: on the right side they are factors of zero.
+// `flip` is what every byte is xored with: 128 makes an unsigned byte x the signed x - 128. Rows that fill up the last
+// element are zero bytes, unflipped: on the right side they are factors of zero.
 template <class E, int step_rows, int panel_width, int flip>
 void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
-                int rows, int width, const double*, unsigned char* panel, int lane) noexcept {
+                int rows, int width, const double*, unsigned char* panel, int lane,
+                std::size_t panel_bytes) noexcept {
     E* out = reinterpret_cast<E*>(panel) + lane * step_rows;
     const auto byte = [=](int k, std::ptrdiff_t offset) noexcept {
         return E(source[k * row_stride + offset] ^ flip);
     };
     int k = 0;
     for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows) {
-        if (col_stride == 1 && width == panel_width) {
-            for (int c = 0; c < panel_width; ++c)
-                for (int r = 0; r < step_rows; ++r) out[c * step_rows + r] = byte(k + r, c);
+        if (col_stride == 1 && width % panel_width == 0) {
+            E* to = out;
+            for (int c = 0; c < width; c += panel_width, to += panel_bytes / sizeof(E))
+                for (int i = 0; i < panel_width; ++i)
+                    for (int r = 0; r < step_rows; ++r) to[i * step_rows + r] = byte(k + r, c + i);
         } else {
-            for (int c = 0; c < width; ++c)
-                for (int r = 0; r < step_rows; ++r)
-                    out[c * step_rows + r] = byte(k + r, c * col_stride);
+            for (int c = 0; c < width; ++c) {
+                E* to =
+                    out + c / panel_width * (panel_bytes / sizeof(E)) + c % panel_width * step_rows;
+                for (int r = 0; r < step_rows; ++r) to[r] = byte(k + r, c * col_stride);
+            }
         }
     }
     if (k < rows)
-        for (int c = 0; c < width; ++c)
+        for (int c = 0; c < width; ++c) {
+            E* to = out + c / panel_width * (panel_bytes / sizeof(E)) + c % panel_width * step_rows;
             for (int r = 0; r < step_rows; ++r)
-                out[c * step_rows + r] = k + r < rows ? byte(k + r, c * col_stride) : E(0);
+                to[r] = k + r < rows ? byte(k + r, c * col_stride) : E(0);
+        }
 }
 
 // The right side of a product with signed bytes: the header holds 128 · (column sums), what the flip took away.
 template <int panel_width>
 void pack_quads_right(const unsigned char* source, std::ptrdiff_t row_stride,
                       std::ptrdiff_t col_stride, int rows, int width, const double* weight,
-                      unsigned char* panel, int lane) noexcept {
-    auto* sums = reinterpret_cast<std::int32_t*>(panel) + lane;
-    for (int c = 0; c < width; ++c) sums[c] = 0;
-    for (int k = 0; k < rows; ++k)
-        for (int c = 0; c < width; ++c) sums[c] += 128 * source[k * row_stride + c * col_stride];
-    pack_bytes<std::uint8_t, 4, panel_width, 0>(source, row_stride, col_stride, rows, width, weight,
-                                                panel + panel_width * sizeof(std::int32_t), lane);
+                      unsigned char* panel, int lane, std::size_t panel_bytes) noexcept {
+    for (int c = 0; c < width; c += panel_width, panel += panel_bytes) {
+        const unsigned char* from = source + c * col_stride;
+        const int columns = width - c < panel_width ? width - c : panel_width;
+        auto* sums = reinterpret_cast<std::int32_t*>(panel) + lane;
+        for (int i = 0; i < columns; ++i) sums[i] = 0;
+        for (int k = 0; k < rows; ++k)
+            for (int i = 0; i < columns; ++i)
+                sums[i] += 128 * from[k * row_stride + i * col_stride];
+        pack_bytes<std::uint8_t, 4, panel_width, 0>(
+            from, row_stride, col_stride, rows, columns, weight,
+            panel + panel_width * sizeof(std::int32_t), lane, panel_bytes);
+    }
 }
 
 // ---- register tiles
 
 // mr x (nv vectors) sums in registers. With `headed`, they start from the right panel's header instead of zero.
 template <class V, int mr, int nv, bool headed>
-void tile(const unsigned char* left, const unsigned char* right, int steps, double* out,
-          std::ptrdiff_t stride) noexcept {
+void tile(const unsigned char* left, std::ptrdiff_t left_stride, const unsigned char* right,
+          int steps, double* out, std::ptrdiff_t stride) noexcept {
     using T = typename V::Scalar;
     const T* a = reinterpret_cast<const T*>(left);
     const T* b = reinterpret_cast<const T*>(right);
@@ -116,7 +137,7 @@ void tile(const unsigned char* left, const unsigned char* right, int steps, doub
 #pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) sum[i][j] = headed ? V::load(b + j * V::lanes) : V::zero();
     if constexpr (headed) b += nv * V::lanes;
-    for (int k = 0; k < steps; ++k, a += mr, b += nv * V::lanes) {
+    for (int k = 0; k < steps; ++k, a += left_stride, b += nv * V::lanes) {
         V x[nv];
 #pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);

@@ -20,13 +20,16 @@ inline constexpr int integer_block_rows = 512;
 // Copies `rows` x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is
 // row-major and `nr` (right) or `mr` (left) columns wide; `step_rows` consecutive rows of a column share one packed
 // element, and a last element that is not full is filled up with rows that add nothing. `weight`, where not null, holds
-// a factor per row.
+// a factor per row. From lane 0 on, `width` may also be that of several panels, which follow one another at
+// `panel_bytes`.
 using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
                       std::ptrdiff_t col_stride, int rows, int width, const double* weight,
-                      unsigned char* panel, int lane) noexcept;
+                      unsigned char* panel, int lane, std::size_t panel_bytes) noexcept;
 
-// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for an mr x nr tile.
-using Tile = void (*)(const unsigned char* left, const unsigned char* right, int steps, double* out,
+// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for an mr x nr tile. left[k, i] is element k * left_stride + i:
+// left_stride is mr in a panel, and the row stride in a matrix that needs no packing.
+using Tile = void (*)(const unsigned char* left, std::ptrdiff_t left_stride,
+                      const unsigned char* right, int steps, double* out,
                       std::ptrdiff_t stride) noexcept;
 
 // A product of packed panels in one arithmetic. Entries are indexed by the source's DType, null where the conversion
