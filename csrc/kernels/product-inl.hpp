@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/peak-inl.hpp"
 #include "kernels/table.hpp"
 
 namespace bpls::kernels {
@@ -140,7 +141,8 @@ constexpr Product float_product() noexcept {
         0,
         {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>, wide ? &pack<double, T, mr> : nullptr},
         {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr},
-        &tile<V, mr, nv, false>};
+        &tile<V, mr, nv, false>,
+        &peak<V, 1>};
 }
 
 template <class V, int mr, int nv>
@@ -153,7 +155,8 @@ constexpr Product pairs_product() noexcept {
             0,
             {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
             {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
-            &tile<V, mr, nv, false>};
+            &tile<V, mr, nv, false>,
+            &peak<V, 2>};
 }
 
 template <class V, int mr, int nv>
@@ -166,7 +169,8 @@ constexpr Product quads_product() noexcept {
             nr * int(sizeof(std::int32_t)),
             {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
             {&pack_quads_right<nr>, nullptr, nullptr},
-            &tile<V, mr, nv, true>};
+            &tile<V, mr, nv, true>,
+            &peak<V, 4>};
 }
 
 }  // namespace

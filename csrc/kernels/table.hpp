@@ -26,6 +26,10 @@ using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
 using Tile = void (*)(const unsigned char* left, const unsigned char* right, int steps, double* out,
                       std::ptrdiff_t stride) noexcept;
 
+// Does nothing but multiply-adds of one arithmetic, in registers, `rounds` times over. Returns how many operations that
+// was; a multiplication and an addition are two.
+using Peak = double (*)(std::size_t rounds) noexcept;
+
 // A product of packed panels in one arithmetic. Entries are indexed by the source's DType, null where the conversion
 // would lose precision.
 struct Product {
@@ -37,6 +41,7 @@ struct Product {
     Pack pack_left[3];
     Pack pack_right[3];
     Tile tile;
+    Peak peak;
 };
 
 // c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k, j] for `rows` (1 to mr) rows and nr columns; w is a right panel
