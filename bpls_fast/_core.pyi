@@ -2,7 +2,7 @@
 from typing import Any
 
 from numpy import float64
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __version__: str
 
@@ -53,3 +53,10 @@ def derivative(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArr
 def inverse(
     activation: str, n: ArrayLike, margin: float | None, n_threads: int | None, /
 ) -> NDArray[Any]: ...
+
+# For bench/: operations per second, and seconds per call without Python around it.
+def peak(dtype: DTypeLike, n_threads: int | None, seconds: float, /) -> float: ...
+def time_gram(A: ArrayLike, n_threads: int | None, repeats: int, /) -> float: ...
+def time_linear(
+    A: ArrayLike, W: ArrayLike, activation: str, n_threads: int | None, repeats: int, /
+) -> float: ...

@@ -42,7 +42,7 @@ struct Task {
     Columns left;
     Columns right;
     std::size_t symmetric;
-    const double* weight;
+    std::optional<ConstMatrix> weight;
     double* G;
     double* C;
 };
@@ -60,9 +60,9 @@ class Part {
           stride_(right_layout_.padded(right.size())),
           chunk_blocks_(1),
           packed_from_(left.begin) {
-        // Where the sums outgrow the second cache, several blocks of rows are packed, and a group of sums takes them all
-        // before the next one is touched.
-        if (sums_bytes() > small_sums)
+        // Where the sums outgrow the second cache and a panel serves several groups of them, several blocks of rows are
+        // packed, and a group takes them all before the next one is touched.
+        if (sums_bytes() > small_sums && right.size() > 2 * group_columns)
             chunk_blocks_ = std::clamp<std::size_t>(panels_limit / block_bytes(), 1, 8);
         // A tile reads its left side one value at a time: whole strips of a narrow matrix need no packing.
         if (is_panel_like(*task.left.begin(), task.product))
@@ -94,7 +94,7 @@ class Part {
                          rows_of(block), nullptr,
                          left_of(scratch, block) + left_layout_.size(packed_from_ - left_.begin));
             pack_columns(right_layout_, task_->right, right_, first, rows_of(block),
-                         task_->weight ? task_->weight + first : nullptr, right_of(scratch, block));
+                         weights_of(first, rows_of(block), scratch), right_of(scratch, block));
         }
         const std::size_t i_group = round_up(group_columns, left_layout_.width);
         const std::size_t j_group = round_up(group_columns, right_layout_.width);
@@ -161,7 +161,20 @@ class Part {
     std::size_t block_bytes() const noexcept {
         return left_layout_.size(left_.size()) + right_layout_.size(right_.size());
     }
-    std::size_t sums_offset() const noexcept { return chunk_blocks_ * block_bytes(); }
+    std::size_t weights_offset() const noexcept { return chunk_blocks_ * block_bytes(); }
+    std::size_t sums_offset() const noexcept {
+        return weights_offset() + (task_->weight ? block_rows() * sizeof(double) : 0);
+    }
+    // The weights of a block of rows in float64, or null.
+    const double* weights_of(std::size_t row, int rows, unsigned char* scratch) const noexcept {
+        if (!task_->weight) return nullptr;
+        const ConstMatrix& weight = *task_->weight;
+        auto* converted = reinterpret_cast<double*>(scratch + weights_offset());
+        table().dense_f64.copy_rows[static_cast<int>(weight.dtype)](
+            weight.at(row, 0), weight.row_stride, weight.col_stride, static_cast<std::size_t>(rows),
+            1, converted, 1);
+        return converted;
+    }
     std::size_t sums_bytes() const noexcept {
         return left_layout_.padded(left_.size()) * stride_ * sizeof(double);
     }
@@ -305,10 +318,10 @@ void mirror(double* G, std::size_t n) noexcept {
 
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
-    const double* weight = options.sample_weight;
+    const auto& weight = options.sample_weight;
     const Columns left = with_bias(A, options.bias);
     const std::size_t n = left.width();
-    const kernels::Product& product = gram_product(A.dtype, weight != nullptr);
+    const kernels::Product& product = gram_product(A.dtype, weight.has_value());
     std::vector<Task> tasks = {{product, left, left, n, weight, G, C}};
     if (B) {
         check_rows(A, *B);

@@ -48,9 +48,12 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
     const std::size_t depth = A.cols, width = W.cols;
     const std::size_t padded = layout.count(width) * layout.width;
 
-    // W's panels, one set for every block of rows of W.
+    // W's panels, one set for every block of rows of W. For a few rows of A packing would take longer than the product:
+    // then only what does not fill a panel is packed.
+    const bool W_in_place = A.rows < strip_rows && readable_in_place<T>(W);
+    const std::size_t packed_from = W_in_place ? width / layout.width * layout.width : 0;
     const std::size_t depth_blocks = (depth + kernels::block_rows - 1) / kernels::block_rows;
-    const std::size_t block_bytes = layout.size(width);
+    const std::size_t block_bytes = layout.size(width - packed_from);
     Buffer<unsigned char> panels(depth_blocks * block_bytes);
     std::fill_n(panels.data(), depth_blocks * block_bytes, static_cast<unsigned char>(0));
     const Columns columns = Columns().append(W);
@@ -59,8 +62,8 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
             std::min<std::size_t>(kernels::block_rows, depth - block * kernels::block_rows));
     };
     for (std::size_t block = 0; block < depth_blocks; ++block)
-        pack_columns(layout, columns, {0, width}, block * kernels::block_rows, depth_of(block),
-                     nullptr, panels.data() + block * block_bytes);
+        pack_columns(layout, columns, {packed_from, width}, block * kernels::block_rows,
+                     depth_of(block), nullptr, panels.data() + block * block_bytes);
 
     Buffer<T> start(padded);  // what every row begins with: the bias, or zero
     std::fill_n(start.data(), padded, T(0));
@@ -99,16 +102,20 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
         for (std::size_t i = 0; i < rows; ++i) std::copy_n(start.data(), padded, sums + i * padded);
         for (std::size_t block = 0; block < depth_blocks; ++block)
             for (std::size_t j = 0; j < padded; j += layout.width) {
-                const T* w = reinterpret_cast<const T*>(panels.data() + block * block_bytes +
-                                                        j / layout.width * layout.bytes);
-                for (std::size_t i = 0; i < rows; i += static_cast<std::size_t>(product.mr))
-                    dense.tile(
-                        a + static_cast<std::ptrdiff_t>(i) * a_stride + block * kernels::block_rows,
-                        a_stride,
-                        static_cast<int>(
-                            std::min<std::size_t>(static_cast<std::size_t>(product.mr), rows - i)),
-                        w, depth_of(block), sums + i * padded + j,
-                        static_cast<std::ptrdiff_t>(padded));
+                const bool packed = j >= packed_from;
+                const unsigned char* w = packed
+                                             ? panels.data() + block * block_bytes +
+                                                   (j - packed_from) / layout.width * layout.bytes
+                                             : W.at(block * kernels::block_rows, j);
+                const std::ptrdiff_t w_stride =
+                    packed ? product.nr : W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
+                const T* a_block = a + block * kernels::block_rows;
+                const auto mr = static_cast<std::size_t>(product.mr);
+                for (std::size_t i = 0; i < rows; i += mr)
+                    dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
+                               static_cast<int>(std::min(mr, rows - i)),
+                               reinterpret_cast<const T*>(w), w_stride, depth_of(block),
+                               sums + i * padded + j, static_cast<std::ptrdiff_t>(padded));
             }
         const auto forward = dense.forward[static_cast<int>(options.activation)];
         for (std::size_t i = 0; i < rows; ++i)

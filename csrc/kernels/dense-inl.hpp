@@ -7,9 +7,9 @@ namespace bpls::kernels {
 namespace {
 
 template <class V, int mr, int nv>
-void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                 const typename V::Scalar* w, int depth, typename V::Scalar* c,
-                 std::ptrdiff_t c_stride) noexcept {
+inline void linear_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
+                        const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+                        typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
     using T = typename V::Scalar;
     // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
     // wherever it stands.
@@ -21,7 +21,7 @@ void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < depth; ++k, w += nv * V::lanes) {
+    for (int k = 0; k < depth; ++k, w += w_stride) {
         V x[nv];
 #pragma GCC unroll 8
         for (int j = 0; j < nv; ++j) x[j] = V::load(w + j * V::lanes);
@@ -43,6 +43,16 @@ void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
             total.store(out);
         }
     }
+}
+
+template <class V, int mr, int nv>
+void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
+                 const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+                 typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+    if (rows == 1)
+        linear_rows<V, 1, nv>(a, a_stride, rows, w, w_stride, depth, c, c_stride);
+    else
+        linear_rows<V, mr, nv>(a, a_stride, rows, w, w_stride, depth, c, c_stride);
 }
 
 template <class S, class T>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/peak-inl.hpp"
 #include "kernels/table.hpp"
 
 namespace bpls::kernels {
@@ -171,7 +172,8 @@ constexpr Product float_product() noexcept {
                           wide ? &pack<double, T, mr> : nullptr},
             .pack_right = {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>,
                            wide ? &pack<double, T, nr> : nullptr},
-            .tile = &tile<V, mr, nv, false>};
+            .tile = &tile<V, mr, nv, false>,
+            .peak = &peak<V, 1>};
 }
 
 template <class V, int mr, int nv>
@@ -185,7 +187,8 @@ constexpr Product pairs_product() noexcept {
             .right_header = 0,
             .pack_left = {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
             .pack_right = {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
-            .tile = &tile<V, mr, nv, false>};
+            .tile = &tile<V, mr, nv, false>,
+            .peak = &peak<V, 2>};
 }
 
 template <class V, int mr, int nv>
@@ -199,7 +202,8 @@ constexpr Product quads_product() noexcept {
             .right_header = nr * int(sizeof(std::int32_t)),
             .pack_left = {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
             .pack_right = {&pack_quads_right<nr>, nullptr, nullptr},
-            .tile = &tile<V, mr, nv, true>};
+            .tile = &tile<V, mr, nv, true>,
+            .peak = &peak<V, 4>};
 }
 
 }  // namespace

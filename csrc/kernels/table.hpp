@@ -32,6 +32,10 @@ using Tile = void (*)(const unsigned char* left, std::ptrdiff_t left_stride,
                       const unsigned char* right, int steps, double* out,
                       std::ptrdiff_t stride) noexcept;
 
+// Does nothing but multiply-adds of one arithmetic, in registers, `rounds` times over. Returns how many operations that
+// was; a multiplication and an addition are two.
+using Peak = double (*)(std::size_t rounds) noexcept;
+
 // A product of packed panels in one arithmetic. Entries are indexed by the source's DType, null where the conversion
 // would lose precision.
 struct Product {
@@ -44,13 +48,15 @@ struct Product {
     Pack pack_left[3];
     Pack pack_right[3];
     Tile tile;
+    Peak peak;
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k, j] for `rows` (1 to mr) rows and nr columns; w is a right panel
-// of the product of the same type.
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and nr columns: w is a
+// right panel of the product of the same type, with w_stride nr, or nr columns of a matrix.
 template <class T>
-using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w, int depth,
-                            T* c, std::ptrdiff_t c_stride) noexcept;
+using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
+                            std::ptrdiff_t w_stride, int depth, T* c,
+                            std::ptrdiff_t c_stride) noexcept;
 
 // Copies a matrix at byte strides into row-major T.
 template <class T>

@@ -231,28 +231,27 @@ Activation as_activation(const py::object& name) {
     throw py::value_error("activation is '" + wanted + "'; expected one of " + names);
 }
 
-std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows) {
-    if (sample_weight.is_none()) return {};
-    const py::array array = as_array("sample_weight", sample_weight);
-    check_ndim("sample_weight", array, 1, "(rows,)");
-    const ConstMatrix column{static_cast<const unsigned char*>(array.data()),
-                             dtype_of_array(array),
-                             static_cast<std::size_t>(array.shape(0)),
-                             1,
-                             array.strides(0),
-                             array.itemsize()};
-    check_rows("sample_weight", column, rows, "one per row of A");
-    std::vector<double> weights(rows);
+GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
+    if (sample_weight.is_none()) return;
+    array_ = as_array("sample_weight", sample_weight);
+    check_ndim("sample_weight", array_, 1, "(rows,)");
+    const ConstMatrix weights{static_cast<const unsigned char*>(array_.data()),
+                              dtype_of_array(array_),
+                              static_cast<std::size_t>(array_.shape(0)),
+                              1,
+                              array_.strides(0),
+                              array_.itemsize()};
+    check_rows("sample_weight", weights, rows, "one per row of A");
     for (std::size_t i = 0; i < rows; ++i) {
-        weights[i] = value_at(column, i, 0);
-        if (weights[i] >= 0 && std::isfinite(weights[i])) continue;
+        const double weight = value_at(weights, i, 0);
+        if (weight >= 0 && std::isfinite(weight)) continue;
         throw py::value_error("sample_weight contains " +
-                              (std::isnan(weights[i])   ? "NaN"
-                               : std::isinf(weights[i]) ? "infinity"
-                                                        : shown(weights[i])) +
+                              (std::isnan(weight)   ? "NaN"
+                               : std::isinf(weight) ? "infinity"
+                                                    : shown(weight)) +
                               " at [" + std::to_string(i) + "]; expected finite values >= 0");
     }
-    return weights;
+    column = weights;
 }
 
 void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,

@@ -5,6 +5,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,16 @@ Ridge as_ridge(const py::object& eps, const py::object& relative);
 double as_number(const char* name, const py::object& value);
 Activation as_activation(const py::object& name);
 
-// Weights as float64, one per row; empty for None.
-std::vector<double> as_weights(const py::object& sample_weight, std::size_t rows);
+// sample_weight: finite values >= 0, one per row, or None.
+class GramWeights {
+ public:
+    GramWeights(const py::object& sample_weight, std::size_t rows);
+
+    std::optional<ConstMatrix> column;
+
+ private:
+    py::array array_;  // what the column lies in
+};
 
 std::string shape_of(const py::array& array);
 

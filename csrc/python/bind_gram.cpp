@@ -33,9 +33,8 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
         check_rows("B", *B, A.rows, "one per row of A");
         check_size("B", n, B->cols);
     }
-    const std::vector<double> weights = as_weights(sample_weight, A.rows);
-    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
-                              as_threads(n_threads)};
+    const GramWeights weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.column, as_threads(n_threads)};
 
     py::array_t<double> G = new_matrix(n, n);
     py::array_t<double> C = new_matrix(n, with_B ? B->cols : 0);
@@ -62,9 +61,8 @@ py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py:
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_rows("D", D, A.rows, "one per row of A");
     check_size("A", n, D.cols);
-    const std::vector<double> weights = as_weights(sample_weight, A.rows);
-    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
-                              as_threads(n_threads)};
+    const GramWeights weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.column, as_threads(n_threads)};
 
     py::array_t<double> C = new_matrix(n, D.cols);
     double* C_data = C.mutable_data();

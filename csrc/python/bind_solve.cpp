@@ -66,9 +66,8 @@ py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_,
     check_rows("B", B, A.rows, "one per row of A");
     check_size("A", n, n);
     check_size("B", n, B.cols);
-    const std::vector<double> weights = as_weights(sample_weight, A.rows);
-    const GramOptions options{bias, weights.empty() ? nullptr : weights.data(),
-                              as_threads(n_threads)};
+    const GramWeights weights(sample_weight, A.rows);
+    const GramOptions options{bias, weights.column, as_threads(n_threads)};
     const Ridge ridge = as_ridge(eps, relative);
 
     py::array_t<double> W({static_cast<py::ssize_t>(n), B_array.shape(1)});

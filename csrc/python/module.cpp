@@ -18,4 +18,5 @@ PYBIND11_MODULE(_core, module) {
     bpls::python::register_solve(module);
     bpls::python::register_linear(module);
     bpls::python::register_activations(module);
+    bpls::python::register_bench(module);
 }

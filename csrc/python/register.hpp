@@ -10,5 +10,6 @@ void register_gram(pybind11::module_& module);
 void register_solve(pybind11::module_& module);
 void register_linear(pybind11::module_& module);
 void register_activations(pybind11::module_& module);
+void register_bench(pybind11::module_& module);
 
 }  // namespace bpls::python

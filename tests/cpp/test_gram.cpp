@@ -24,7 +24,8 @@ void gram_equals_plain_sums(Shape shape, bool bias, bool weighted, bool column_m
         return i == n ? 1.0 : static_cast<double>(column_major ? a[i * d + k] : a[k * n + i]);
     };
     std::vector<double> G(N * N, NAN), C(N * m, NAN), D(N * m, NAN);
-    const bpls::GramOptions options{bias, weighted ? weight.data() : nullptr, 0};
+    bpls::GramOptions options{.bias = bias};
+    if (weighted) options.sample_weight = bpls::row_major(weight.data(), d, 1);
     bpls::gram(A, bpls::row_major(b.data(), d, m), options, G.data(), C.data());
     bpls::cross(A, bpls::row_major(b.data(), d, m), options, D.data());
     // A rounding per addition, here and in the plain sums: all d of them in float64, 256 in float32; a few for the weights.
@@ -67,9 +68,9 @@ void bits_do_not_depend_on_threads() {
     const std::vector<float> a = random_values<float>(9000 * 33, 4);
     std::vector<double> one(33 * 33), other(33 * 33);
     const bpls::ConstMatrix A = bpls::row_major(a.data(), 9000, 33);
-    bpls::gram(A, std::nullopt, {false, nullptr, 1}, one.data(), nullptr);
+    bpls::gram(A, std::nullopt, {.n_threads = 1}, one.data(), nullptr);
     for (const int threads : {2, 3, 7}) {
-        bpls::gram(A, std::nullopt, {false, nullptr, threads}, other.data(), nullptr);
+        bpls::gram(A, std::nullopt, {.n_threads = threads}, other.data(), nullptr);
         CHECK(one == other);
     }
 }

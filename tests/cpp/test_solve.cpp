@@ -110,7 +110,7 @@ void layer_recovers_its_weights() {
     bpls::linear(bpls::row_major(a.data(), d, n), bpls::row_major(truth.data(), n + 1, m),
                  {true, bpls::Activation::identity, 0}, B.data());
     bpls::solve_layer(bpls::row_major(a.data(), d, n), bpls::row_major(B.data(), d, m),
-                      {true, nullptr, 0}, {1e-12, true}, W.data());
+                      {.bias = true}, {1e-12, true}, W.data());
     for (std::size_t i = 0; i < W.size(); ++i) CHECK(close(W[i], truth[i], 1e-4));
 }
 

@@ -25,7 +25,7 @@ Results all_kernels(int n_threads) {
                     std::vector<float>(d * m)};
     std::vector<double> C(n * m);
     std::vector<float> W(n * m);
-    bpls::gram(A, B, {false, nullptr, n_threads}, results.G.data(), C.data());
+    bpls::gram(A, B, {.n_threads = n_threads}, results.G.data(), C.data());
     bpls::solve(bpls::row_major(results.G.data(), n, n), bpls::row_major(C.data(), n, m), {},
                 results.W.data(), n_threads);
     for (std::size_t i = 0; i < n * m; ++i) W[i] = static_cast<float>(results.W[i]);

@@ -8,9 +8,9 @@
 namespace bpls {
 
 struct GramOptions {
-    bool bias = false;                      // as if A had a last column of ones
-    const double* sample_weight = nullptr;  // one weight >= 0 per row, or null
-    int n_threads = 0;                      // 0: default_threads()
+    bool bias = false;                           // as if A had a last column of ones
+    std::optional<ConstMatrix> sample_weight{};  // one column of weights >= 0, float32 or float64
+    int n_threads = 0;                           // 0: default_threads()
 };
 
 // G = AᵀWA, (n + bias)² doubles in row-major order, full and exactly symmetric. With B also C = AᵀWB in the same pass

@@ -1,0 +1,38 @@
+#include "core/peak.hpp"
+
+#include <chrono>
+#include <vector>
+
+#include "core/dispatch.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+
+double peak(DType dtype, int n_threads, double seconds) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::size_t rounds = 10'000;  // tens of microseconds between two looks at the clock
+    const kernels::Table& all = table();
+    const kernels::Peak kernel = dtype == DType::u8    ? all.u8.peak
+                                 : dtype == DType::f32 ? all.f32.peak
+                                                       : all.f64.peak;
+    n_threads = threads_for_call(n_threads);
+    std::vector<double> operations(static_cast<std::size_t>(n_threads));
+    // The threads sleep; the clock starts when they are awake.
+    parallel_for(n_threads, operations.size(), [&](std::size_t, int) noexcept { kernel(rounds); });
+    const Clock::time_point start = Clock::now();
+    const auto elapsed = [start]() noexcept {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    parallel_for(n_threads, operations.size(), [&](std::size_t item, int) noexcept {
+        double done = 0;
+        do done += kernel(rounds);
+        while (elapsed() < seconds);
+        operations[item] = done;
+    });
+    const double taken = elapsed();
+    double total = 0;
+    for (const double done : operations) total += done;
+    return total / taken;
+}
+
+}  // namespace bpls

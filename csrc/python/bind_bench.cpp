@@ -1,0 +1,65 @@
+// What the benchmarks need from inside: the peak of the arithmetic, and the time of a call without Python around it.
+#include <chrono>
+#include <cmath>
+
+#include "arguments.hpp"
+#include "core/peak.hpp"
+#include "register.hpp"
+
+namespace bpls::python {
+namespace {
+
+double peak_(const py::object& dtype, const py::object& n_threads, double seconds) {
+    const py::array empty(py::dtype::from_args(dtype), std::vector<py::ssize_t>{0, 1});
+    const DType type =
+        as_matrix("dtype", as_array("dtype", empty, Accepts::bytes_and_floats)).dtype;
+    const int threads = as_threads(n_threads);
+    if (!(seconds > 0) || std::isinf(seconds))
+        throw py::value_error("seconds is not a finite number above 0");
+    const py::gil_scoped_release release;
+    return peak(type, threads, seconds);
+}
+
+// Seconds per call, over `repeats` calls in a row.
+template <class F>
+double seconds_per_call(int repeats, F&& call) {
+    if (repeats < 1) throw py::value_error("repeats is below 1");
+    using Clock = std::chrono::steady_clock;
+    const py::gil_scoped_release release;
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < repeats; ++i) call();
+    return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+}
+
+double time_gram(const py::object& A_, const py::object& n_threads, int repeats) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    check_size("A", A.cols, A.cols);
+    GramOptions options;
+    options.n_threads = as_threads(n_threads);
+    std::vector<double> G(A.cols * A.cols);
+    return seconds_per_call(repeats, [&] { gram(A, std::nullopt, options, G.data(), nullptr); });
+}
+
+// Of float32 W with its bias in the last row.
+double time_linear(const py::object& A_, const py::object& W_, const py::object& activation,
+                   const py::object& n_threads, int repeats) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    const py::array W_array = as_array("W", W_);
+    const ConstMatrix W = as_matrix("W", W_array);
+    check_size("A", A.rows, W.cols);
+    const LinearOptions options{true, as_activation(activation), as_threads(n_threads)};
+    std::vector<float> out(A.rows * W.cols);
+    return seconds_per_call(repeats, [&] { linear(A, W, options, out.data()); });
+}
+
+}  // namespace
+
+void register_bench(py::module_& module) {
+    module.def("peak", &peak_);
+    module.def("time_gram", &time_gram);
+    module.def("time_linear", &time_linear);
+}
+
+}  // namespace bpls::python

@@ -1,0 +1,99 @@
+"""What a Gram call needs beyond its outputs: at most 16 MiB per thread, however many rows there are.
+
+The arrays are views of one file of 1 GiB, mapped into memory, so that their own pages never count as anonymous memory.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from subprocesses import output_of, run_code
+
+GIBIBYTE = 1 << 30
+ALLOWED_PER_THREAD = 16 << 20
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux")
+    or "RssAnon" not in Path("/proc/self/status").read_text(encoding="ascii"),
+    reason="no RssAnon in /proc/self/status",
+)
+
+# Prints the largest anonymous resident memory during one call, less what was there before and the outputs.
+MEASURE = """
+    import sys, threading, time
+    import numpy as np
+    import bpls_fast as bf
+
+    path, dtype, rows, cols, weighted, n_threads = sys.argv[1:]
+    rows, cols, n_threads = int(rows), int(cols), int(n_threads)
+
+    def mapped(dtype, *shape):
+        return np.memmap(path, dtype, "r", shape=shape)
+
+    def resident():
+        with open("/proc/self/status") as status:
+            line = next(line for line in status if line.startswith("RssAnon"))
+        return int(line.split()[1]) * 1024
+
+    A, B = mapped(dtype, rows, cols), mapped("float32", rows, 3)
+    sample_weight = mapped(weighted, rows) if weighted else None
+
+    def call(rows):
+        weight = None if sample_weight is None else sample_weight[:rows]
+        return bf.gram(A[:rows], B[:rows], bias=True, sample_weight=weight, n_threads=n_threads)
+
+    call(1000)  # starts the threads
+    before = most = resident()
+    done = threading.Event()
+
+    def watch():
+        global most
+        while not done.wait(0.0005):
+            most = max(most, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    G, C = call(rows)
+    done.set()
+    watcher.join()
+    assert not G[:-1].any() and not C.any()
+    print(max(most, resident()) - before - G.nbytes - C.nbytes)
+"""
+
+
+@pytest.fixture(scope="module")
+def zeros(tmp_path_factory):
+    path = tmp_path_factory.mktemp("memory") / "zeros"
+    with path.open("wb") as file:
+        file.truncate(GIBIBYTE)
+    yield path
+    path.unlink()
+
+
+def extra_bytes(path, dtype, rows, cols, weighted, n_threads):
+    arguments = map(str, (path, dtype, rows, cols, weighted, n_threads))
+    return int(output_of(run_code(MEASURE, *arguments)))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(
+    ("dtype", "cols", "weighted"),
+    [
+        ("uint8", 64, ""),
+        ("float32", 16, ""),
+        ("float64", 16, ""),
+        ("float32", 16, "float32"),
+        ("float64", 16, "float64"),
+    ],
+)
+def test_a_gram_of_a_gibibyte_needs_little_memory(zeros, dtype, cols, weighted, n_threads):
+    rows = GIBIBYTE // (cols * {"uint8": 1, "float32": 4, "float64": 8}[dtype])
+    extra = extra_bytes(zeros, dtype, rows, cols, weighted, n_threads)
+    assert extra <= n_threads * ALLOWED_PER_THREAD
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_a_gram_of_many_columns_needs_little_memory(zeros, dtype, n_threads):
+    extra = extra_bytes(zeros, dtype, 1000, 3000, "", n_threads)
+    assert extra <= n_threads * ALLOWED_PER_THREAD
