@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "core/batch.hpp"
@@ -57,10 +58,10 @@ class Groups {
         kernels::Factored found;
         const unsigned failed =
             kernel_.factor(U, n, ridge_.eps, ridge_.relative, pivot_noise(n_), found);
-        for (std::size_t s = 0; failed != 0 && s < systems; ++s)
-            if (failed >> s & 1)
-                failure_.note({static_cast<std::size_t>(found.pivot[s]), n_, found.value[s],
-                               found.shift[s], static_cast<std::ptrdiff_t>(first + s)});
+        const auto s = static_cast<std::size_t>(std::countr_zero(failed));  // the first of them
+        if (s < systems)
+            failure_.note({static_cast<std::size_t>(found.pivot[s]), n_, found.value[s],
+                           found.shift[s], static_cast<std::ptrdiff_t>(first + s)});
 
         double* B = U + matrix_size_;
         for (std::size_t begin = 0; begin < m_; begin += max_cols) {
