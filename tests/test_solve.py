@@ -327,6 +327,107 @@ def test_solve_batched_names_the_system_that_fails(n_threads):
         bf.solve_batched(G, np.ones((8, 4, 2)), eps=0.0, n_threads=n_threads)
 
 
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("n", range(1, 66))
+def test_solve_batched_agrees_with_scipy_at_every_small_size(n, m, n_threads):
+    # 11 systems fill no whole number of vectors, whatever their width.
+    G, C = random_system(np.random.default_rng([n, m]), n, m, batch=(11,))
+    W = bf.solve_batched(G, C, n_threads=n_threads)
+    for system in zip(W, G, C, strict=True):
+        check_solution(*system)
+
+
+@pytest.mark.parametrize("m", [15, 16, 17, 40])
+def test_solve_batched_takes_many_right_sides(m, n_threads):
+    G, C = random_system(np.random.default_rng(m), 10, m, batch=(5,))
+    W = bf.solve_batched(G, C, n_threads=n_threads)
+    for system in zip(W, G, C, strict=True):
+        check_solution(*system)
+    # A column has the same bits whatever stands beside it.
+    for j in (0, m // 2, m - 1):
+        assert same_bits(bf.solve_batched(G, C[:, :, [j]]), W[:, :, [j]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33, 64, 65])
+def test_solve_batched_bits_do_not_depend_on_a_systems_place(n, n_threads):
+    G, C = random_system(np.random.default_rng(n), n, 2, batch=(19,))
+    G[3] = -np.eye(n)  # neighbours that fail change nothing
+    bad = {3}
+    W = np.empty_like(C)
+    for i in set(range(19)) - bad:
+        W[i] = bf.solve_batched(G[i : i + 1], C[i : i + 1])[0]
+    for part in (slice(0, 3), slice(4, None), slice(5, 18), slice(None, 3, -1)):
+        assert same_bits(bf.solve_batched(G[part], C[part], n_threads=n_threads), W[part].copy())
+
+
+@pytest.mark.parametrize("n", [3, 8, 20, 64])
+def test_solve_batched_bits_do_not_depend_on_the_layout(n):
+    G, C = random_system(np.random.default_rng(n), n, 3, batch=(6,))
+    G = np.stack([exactly_symmetric(g) for g in G])
+    W = bf.solve_batched(G, C)
+    for layout in reference.LAYOUTS:
+        batch = reference.in_layout(G, layout), reference.in_layout(C, layout)
+        assert same_bits(bf.solve_batched(*batch), W)
+    innermost = (np.ascontiguousarray(x.transpose(1, 2, 0)).transpose(2, 0, 1) for x in (G, C))
+    assert same_bits(bf.solve_batched(*innermost), W)
+
+
+@pytest.mark.parametrize("n", [1, 4, 13, 64, 65])
+def test_solve_batched_names_the_first_of_several_systems_that_fail(n, n_threads):
+    G, C = random_system(np.random.default_rng(n), n, 1, batch=(90,))
+    for system, pivot in ((77, 0), (34, 0), (33, n - 1), (35, n // 2)):
+        G[system, pivot, pivot] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match=rf"system 33\b.*pivot {n} of {n}\b"):
+        bf.solve_batched(G, C, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 8, 11, 64, 65])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_solve_batched_finds_what_is_not_finite_wherever_it_is(n, dtype, value, name):
+    rng = np.random.default_rng(n)
+    G, C = (x.astype(dtype) for x in random_system(rng, n, 2, batch=(13,)))
+    G[0] = -np.eye(n)  # a failure does not hide it
+    for _ in range(10):
+        for argument, x in (("G", G), ("C", C)):
+            place = tuple(int(rng.integers(size)) for size in x.shape)
+            bad = {"G": G.copy(), "C": C.copy()}
+            bad[argument][place] = value
+            match = re.escape(f"{argument} contains {name} at {list(place)}")
+            with pytest.raises(ValueError, match=match):
+                bf.solve_batched(**bad)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6, 8, 11, 64, 65])
+def test_solve_batched_finds_the_one_asymmetric_entry(n):
+    rng = np.random.default_rng(n)
+    G, C = random_system(rng, n, 1, batch=(13,))
+    G = np.stack([exactly_symmetric(g) for g in G])
+    for _ in range(20):
+        s, i, j = int(rng.integers(13)), *map(int, rng.permutation(n)[:2])
+        for share, refused in ((0.9e-6, False), (1.1e-6, True)):
+            other = G.copy()
+            other[s, i, j] += share * np.abs(G[s]).max()
+            if refused:
+                match = re.escape(f"G is not symmetric: {[s, min(i, j), max(i, j)]}")
+                with pytest.raises(ValueError, match=match):
+                    bf.solve_batched(other, C)
+            else:
+                bf.solve_batched(other, C)
+
+
+def test_solve_batched_takes_values_whose_sums_overflow():
+    G, C = np.diag([1e307] * 5)[None], np.full((1, 5, 1), 1e308)
+    assert_within(bf.solve_batched(G, C, eps=0.0), np.full((1, 5, 1), 10.0), 1e-13)
+
+
+def test_solve_batched_measures_symmetry_by_both_triangles():
+    # The largest magnitude is below the diagonal, and larger than the difference by 1e6 only there.
+    G = np.array([[[1e-3, 1.0], [1.0 + 1e-6, 1.0]]])
+    with pytest.raises(np.linalg.LinAlgError):
+        bf.solve_batched(G, np.ones((1, 2, 1)))
+
+
 def test_solve_batched_of_no_systems_is_empty(n_threads):
     W = bf.solve_batched(np.zeros((0, 4, 4)), np.zeros((0, 4, 2)), n_threads=n_threads)
     assert reference.is_new_float64(W, (0, 4, 2))

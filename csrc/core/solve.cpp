@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <limits>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/batch.hpp"
 #include "core/dispatch.hpp"
 #include "core/panels.hpp"
 #include "core/threads.hpp"
@@ -76,7 +75,7 @@ class Workspace {
             shift *= mean;
         }
         // A pivot below the rounding error of the sums it came from says nothing.
-        const double noise = static_cast<double>(n_) * std::numeric_limits<double>::epsilon();
+        const double noise = pivot_noise(n_);
         for (std::size_t i = 0; i < n_; ++i) {
             *at(i, i) += shift;
             floor_[i] = std::max(0.0, noise * *at(i, i));
@@ -199,12 +198,12 @@ std::string describe(std::size_t pivot, std::size_t size, double value, double r
     return (system < 0 ? "" : "system " + std::to_string(system) + ": ") + numbers;
 }
 
+}  // namespace
+
 void check_shapes(const ConstMatrix& G, const ConstMatrix& C) {
     if (G.rows == 0 || G.rows != G.cols || C.rows != G.rows)
         throw std::invalid_argument("G must be square, not empty, and have as many rows as C");
 }
-
-}  // namespace
 
 NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, double value_,
                                          double ridge_, std::ptrdiff_t system_)
@@ -228,37 +227,24 @@ void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& 
     solve(row_major(G.data(), n, n), row_major(C.data(), n, B.cols), ridge, W, options.n_threads);
 }
 
-void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
-                   std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge, double* W,
-                   int n_threads) {
-    check_shapes(G, C);
+void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_threads,
+                      FirstFailure& failure) {
+    const std::size_t n = batch.G.rows, m = batch.C.cols;
     n_threads = static_cast<int>(
-        std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), count));
+        std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), batch.count));
     std::vector<Workspace> workspaces;
     workspaces.reserve(static_cast<std::size_t>(n_threads));
-    for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(G.rows, C.cols);
+    for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(n, m);
 
-    std::mutex mutex;
-    std::vector<NotPositiveDefinite> failures;  // at most one: of the first system that failed
-    constexpr std::size_t batch = 32;           // systems that a thread takes at a time
-    parallel_for(
-        n_threads, (count + batch - 1) / batch, [&](std::size_t item, int thread) noexcept {
-            for (std::size_t s = item * batch; s < std::min((item + 1) * batch, count); ++s) {
-                ConstMatrix G_s = G, C_s = C;
-                G_s.data += static_cast<std::ptrdiff_t>(s) * G_stride;
-                C_s.data += static_cast<std::ptrdiff_t>(s) * C_stride;
-                try {
-                    workspaces[static_cast<std::size_t>(thread)].solve(
-                        G_s, C_s, ridge, W + s * G.rows * C.cols, 1,
-                        static_cast<std::ptrdiff_t>(s));
-                } catch (const NotPositiveDefinite& failure) {
-                    const std::lock_guard lock(mutex);
-                    if (failures.empty() || failure.system < failures[0].system)
-                        failures = {failure};
-                }
-            }
-        });
-    if (!failures.empty()) throw failures[0];
+    parallel_for(n_threads, batch.count, [&](std::size_t s, int thread) noexcept {
+        try {
+            workspaces[static_cast<std::size_t>(thread)].solve(batch.G_of(s), batch.C_of(s), ridge,
+                                                               W + s * n * m, 1,
+                                                               static_cast<std::ptrdiff_t>(s));
+        } catch (const NotPositiveDefinite& error) {
+            failure.note(error);
+        }
+    });
 }
 
 }  // namespace bpls

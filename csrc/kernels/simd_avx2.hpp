@@ -30,6 +30,36 @@ struct F64 {
     void add_to(double* p) const noexcept {
         _mm256_storeu_pd(p, _mm256_add_pd(_mm256_loadu_pd(p), v));
     }
+
+    static F64 load(const float* p) noexcept { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+    // The lanes value(0), value(1), ...
+    template <class F>
+    static F64 each(F value) noexcept {
+        return {_mm256_setr_pd(value(0), value(1), value(2), value(3))};
+    }
+    void subtract_product(F64 a, F64 b) noexcept { v = _mm256_fnmadd_pd(a.v, b.v, v); }
+    F64 operator+(F64 b) const noexcept { return {_mm256_add_pd(v, b.v)}; }
+    F64 operator-(F64 b) const noexcept { return {_mm256_sub_pd(v, b.v)}; }
+    F64 operator*(F64 b) const noexcept { return {_mm256_mul_pd(v, b.v)}; }
+    F64 operator/(F64 b) const noexcept { return {_mm256_div_pd(v, b.v)}; }
+    F64 root() const noexcept { return {_mm256_sqrt_pd(v)}; }
+    F64 magnitude() const noexcept { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), v)}; }
+    // The larger of this and b, or b where one is NaN.
+    F64 or_larger(F64 b) const noexcept { return {_mm256_max_pd(v, b.v)}; }
+    // A bit for every lane that is not above b's, or where one is NaN.
+    unsigned not_above(F64 b) const noexcept {
+        return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(v, b.v, _CMP_NGT_UQ)));
+    }
+    static void transpose(F64 (&x)[lanes]) noexcept {
+        const __m256d a = _mm256_unpacklo_pd(x[0].v, x[1].v),
+                      b = _mm256_unpackhi_pd(x[0].v, x[1].v),
+                      c = _mm256_unpacklo_pd(x[2].v, x[3].v),
+                      d = _mm256_unpackhi_pd(x[2].v, x[3].v);
+        x[0].v = _mm256_permute2f128_pd(a, c, 0x20);
+        x[1].v = _mm256_permute2f128_pd(b, d, 0x20);
+        x[2].v = _mm256_permute2f128_pd(a, c, 0x31);
+        x[3].v = _mm256_permute2f128_pd(b, d, 0x31);
+    }
 };
 
 struct F32 {

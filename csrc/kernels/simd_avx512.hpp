@@ -30,6 +30,41 @@ struct F64 {
     void add_to(double* p) const noexcept {
         _mm512_storeu_pd(p, _mm512_add_pd(_mm512_loadu_pd(p), v));
     }
+
+    static F64 load(const float* p) noexcept { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
+    // The lanes value(0), value(1), ...
+    template <class F>
+    static F64 each(F value) noexcept {
+        return {_mm512_setr_pd(value(0), value(1), value(2), value(3), value(4), value(5), value(6),
+                               value(7))};
+    }
+    void subtract_product(F64 a, F64 b) noexcept { v = _mm512_fnmadd_pd(a.v, b.v, v); }
+    F64 operator+(F64 b) const noexcept { return {_mm512_add_pd(v, b.v)}; }
+    F64 operator-(F64 b) const noexcept { return {_mm512_sub_pd(v, b.v)}; }
+    F64 operator*(F64 b) const noexcept { return {_mm512_mul_pd(v, b.v)}; }
+    F64 operator/(F64 b) const noexcept { return {_mm512_div_pd(v, b.v)}; }
+    F64 root() const noexcept { return {_mm512_sqrt_pd(v)}; }
+    F64 magnitude() const noexcept { return {_mm512_abs_pd(v)}; }
+    // The larger of this and b, or b where one is NaN.
+    F64 or_larger(F64 b) const noexcept { return {_mm512_max_pd(v, b.v)}; }
+    // A bit for every lane that is not above b's, or where one is NaN.
+    unsigned not_above(F64 b) const noexcept { return _mm512_cmp_pd_mask(v, b.v, _CMP_NGT_UQ); }
+    static void transpose(F64 (&x)[lanes]) noexcept {
+        __m512d pairs[lanes], quads[lanes];
+        for (int i = 0; i < lanes; i += 2) {
+            pairs[i] = _mm512_unpacklo_pd(x[i].v, x[i + 1].v);
+            pairs[i + 1] = _mm512_unpackhi_pd(x[i].v, x[i + 1].v);
+        }
+        for (int i = 0; i < lanes; i += 4)
+            for (int j = 0; j < 2; ++j) {
+                quads[i + j] = _mm512_shuffle_f64x2(pairs[i + j], pairs[i + j + 2], 0x88);
+                quads[i + j + 2] = _mm512_shuffle_f64x2(pairs[i + j], pairs[i + j + 2], 0xdd);
+            }
+        for (int i = 0; i < 4; ++i) {
+            x[i].v = _mm512_shuffle_f64x2(quads[i], quads[i + 4], 0x88);
+            x[i + 4].v = _mm512_shuffle_f64x2(quads[i], quads[i + 4], 0xdd);
+        }
+    }
 };
 
 struct F32 {

@@ -3,6 +3,7 @@
 
 #include "kernels/activation-inl.hpp"
 #include "kernels/dense-inl.hpp"
+#include "kernels/interleaved-inl.hpp"
 #include "kernels/product-inl.hpp"
 #include "kernels/triangular-inl.hpp"
 
@@ -37,7 +38,8 @@ constexpr Table make_table(Product u8) noexcept {
             float_product<F64, mr, nv>(),
             dense<F32, mr, nv>(all_finite_f32),
             dense<F64, mr, nv>(all_finite_f64),
-            {&factor, &solve_lower, &solve_upper}};
+            {&factor, &solve_lower, &solve_upper},
+            interleaved<F64, nv>()};
 }
 
 }  // namespace

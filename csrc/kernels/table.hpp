@@ -87,6 +87,45 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
 };
 
+// The widest F64 of any level.
+inline constexpr int max_lanes = 8;
+
+// What `factor` found out about each of its systems.
+struct Factored {
+    double shift[max_lanes];  // what the ridge added to the diagonal
+    int pivot[max_lanes];     // the first row whose pivot is not above its floor, and that pivot;
+    double value[max_lanes];  // undefined in lanes that did not fail
+};
+
+// Small systems, solved side by side: lane s of every vector belongs to system s. Interleaved, an n x n matrix takes
+// n * interleaved_stride(n) vectors and n x m right-hand sides n * m, row after row. A caller with fewer systems than
+// lanes repeats one.
+struct Interleaved {
+    int lanes;
+    // Interleaves the symmetric matrices that start at source[0, lanes), by DType; what is below the diagonal is
+    // undefined. True where all values are finite and all matrices are symmetric up to `tolerance` times their largest
+    // magnitude; a matrix at the edge of that may be turned down.
+    bool (*pack_symmetric[3])(const unsigned char* const* source, std::ptrdiff_t row_stride,
+                              std::ptrdiff_t col_stride, int n, double tolerance,
+                              double* out) noexcept;
+    // Interleaves any matrices, by DType. True where all values are finite.
+    bool (*pack[3])(const unsigned char* const* source, std::ptrdiff_t row_stride,
+                    std::ptrdiff_t col_stride, int rows, int cols, double* out) noexcept;
+    // Writes interleaved matrices to out[0, lanes), row major, for the lanes whose bit is set.
+    void (*unpack)(const double* in, int rows, int cols, double* const* out,
+                   std::ptrdiff_t out_stride, unsigned wanted) noexcept;
+    // Adds eps, or eps times the mean of the diagonal, to the diagonal of A and factors it in place: A + shift·I = UᵀU,
+    // the diagonal holding the reciprocals of U's. A pivot is to be above noise times its diagonal entry. Returns a bit
+    // for every lane that failed; its factor is undefined, the others' are not affected.
+    unsigned (*factor)(double* A, int n, double eps, bool relative, double noise,
+                       Factored& found) noexcept;
+    // B := (UᵀU)⁻¹ B for `cols` right-hand sides.
+    void (*solve)(const double* U, int n, double* B, int cols) noexcept;
+};
+
+// In vectors. Odd, so that the rows of a column do not fall into one cache set.
+constexpr int interleaved_stride(int n) noexcept { return n | 1; }
+
 struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
@@ -94,6 +133,7 @@ struct Table {
     Dense<float> dense_f32;
     Dense<double> dense_f64;
     Triangular triangular;
+    Interleaved interleaved;
 };
 
 // One per translation unit; only those of the build's architecture exist.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/batch.hpp"
 #include "core/finite.hpp"
 
 namespace bpls::python {
@@ -147,7 +148,7 @@ void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t
                         col = j;
                     }
                 }
-    if (difference > 1e-6 * largest)
+    if (difference > symmetry_tolerance * largest)
         throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
                               " is " + shown(value_at(matrix, row, col)) + " and " +
                               place(system, col, row) + " is " + shown(value_at(matrix, col, row)) +
@@ -155,8 +156,8 @@ void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t
 }
 
 bool as_flag(const char* name, const py::object& value) {
-    const bool numpy_bool = py::isinstance(value, py::module_::import("numpy").attr("bool_"));
-    if (!py::isinstance<py::bool_>(value) && !numpy_bool)
+    if (!py::isinstance<py::bool_>(value) &&
+        !py::isinstance(value, py::module_::import("numpy").attr("bool_")))
         throw py::type_error(std::string(name) + " is a " + type_name(value) +
                              "; expected True or False");
     return PyObject_IsTrue(value.ptr()) == 1;

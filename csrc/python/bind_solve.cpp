@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "arguments.hpp"
+#include "core/batch.hpp"
 #include "register.hpp"
 
 namespace bpls::python {
@@ -85,6 +86,15 @@ py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_,
     return W;
 }
 
+void check_systems(const Batch& batch, int n_threads) {
+    for (std::size_t s = 0; s < batch.count; ++s) {
+        const auto system = static_cast<std::ptrdiff_t>(s);
+        check_finite("G", batch.G_of(s), n_threads, system);
+        check_finite("C", batch.C_of(s), n_threads, system);
+        check_symmetric("G", batch.G_of(s), system);
+    }
+}
+
 py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
                                    const py::object& eps, const py::object& relative,
                                    const py::object& n_threads) {
@@ -103,20 +113,19 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
     check_size("C", count, G.rows * C.cols);
     const Ridge ridge = as_ridge(eps, relative);
     const int threads = as_threads(n_threads);
-    for (py::ssize_t s = 0; s < G_array.shape(0); ++s) {
-        ConstMatrix G_s = G, C_s = C;
-        G_s.data += s * G_array.strides(0);
-        C_s.data += s * C_array.strides(0);
-        check_finite("G", G_s, threads, s);
-        check_finite("C", C_s, threads, s);
-        check_symmetric("G", G_s, s);
-    }
+    const Batch batch{G, G_array.strides(0), C, C_array.strides(0), count};
+    // Small systems are looked at while they are read: a pass of its own would take as long as the solution.
+    if (G.rows > max_interleaved) check_systems(batch, threads);
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1), C_array.shape(2)});
     double* data = W.mutable_data();
-    run(ridge, [&] {
-        solve_batched(G, G_array.strides(0), C, C_array.strides(0), count, ridge, data, threads);
-    });
+    BatchOutcome outcome;
+    {
+        const py::gil_scoped_release release;
+        outcome = solve_batch(batch, ridge, data, threads);
+    }
+    if (outcome.suspect) check_systems(batch, threads);
+    if (outcome.failure) raise_singular(*outcome.failure, ridge);
     check_solution(data, count * G.rows * C.cols);
     return W;
 }

@@ -1,4 +1,6 @@
 // solve, solve_layer and solve_batched: the residual of the regularised system is at rounding level.
+#include <algorithm>
+
 #include "check.hpp"
 
 namespace {
@@ -72,34 +74,69 @@ void shapes_that_do_not_fit_are_refused() {
     CHECK(refused(2, 2, 5));
 }
 
-void batch_equals_single_solves() {
-    const std::size_t count = 70, n = 5, m = 2;
-    std::vector<double> G, W(count * n * m), one(n * m);
-    for (unsigned s = 0; s < count; ++s) {
-        const std::vector<double> next = random_gram(n, s);
-        G.insert(G.end(), next.begin(), next.end());
+// `count` systems of n unknowns, one after the other.
+struct Systems {
+    std::size_t n, m, count;
+    std::vector<double> G, C;
+
+    Systems(std::size_t n_, std::size_t m_, std::size_t count_)
+        : n(n_), m(m_), count(count_), C(random_values<double>(count * n * m, 9)) {
+        for (unsigned s = 0; s < count; ++s) {
+            const std::vector<double> next = random_gram(n, s);
+            G.insert(G.end(), next.begin(), next.end());
+        }
     }
-    const std::vector<double> C = random_values<double>(count * n * m, 9);
-    const auto solve_all = [&] {
-        bpls::solve_batched(bpls::row_major(G.data(), n, n), n * n * sizeof(double),
-                            bpls::row_major(C.data(), n, m), n * m * sizeof(double), count, {},
-                            W.data(), 3);
-    };
-    solve_all();
+    const double* G_of(std::size_t s) const { return G.data() + s * n * n; }
+    const double* C_of(std::size_t s) const { return C.data() + s * n * m; }
+
+    // Solves systems [first, last).
+    void solve(std::size_t first, std::size_t last, double* W) const {
+        const auto stride = static_cast<std::ptrdiff_t>(n * sizeof(double));
+        bpls::solve_batched(bpls::row_major(G_of(first), n, n),
+                            stride * static_cast<std::ptrdiff_t>(n),
+                            bpls::row_major(C_of(first), n, m),
+                            stride * static_cast<std::ptrdiff_t>(m), last - first, {}, W, 3);
+    }
+};
+
+void batch_solves_every_system(std::size_t n, std::size_t m, std::size_t count) {
+    const Systems systems(n, m, count);
+    std::vector<double> W(count * n * m), tail(count * n * m);
+    systems.solve(0, count, W.data());
     for (std::size_t s = 0; s < count; ++s) {
-        bpls::solve(bpls::row_major(G.data() + s * n * n, n, n),
-                    bpls::row_major(C.data() + s * n * m, n, m), {}, one.data());
-        CHECK(
-            std::equal(one.begin(), one.end(), W.begin() + static_cast<std::ptrdiff_t>(s * n * m)));
+        const std::vector<double> G(systems.G_of(s), systems.G_of(s) + n * n);
+        check_solution(G, systems.C_of(s), W.data() + s * n * m, n, m, ridge_of(G, n, {}));
     }
-    for (const std::size_t bad : {60, 41}) G[bad * n * n] = -1;
+    // A system has the same bits wherever it stands.
+    for (std::size_t first = 1; first < count; ++first) {
+        systems.solve(first, count, tail.data());
+        CHECK(std::equal(W.begin() + static_cast<std::ptrdiff_t>(first * n * m), W.end(),
+                         tail.begin()));
+    }
+}
+
+void batch_names_the_first_system_that_fails(std::size_t n) {
+    Systems systems(n, 2, 70);
+    const std::size_t pivot = n / 2, size = n * 2;
+    for (const std::size_t bad : {60, 43, 41}) systems.G[(bad * n + pivot) * n + pivot] = -1;
+    systems.G[43 * n * n] = -1;  // an earlier pivot of a later system
+    std::vector<double> W(70 * size, 7.0);
     std::ptrdiff_t system = -1;
+    std::size_t failed = n;
     try {
-        solve_all();
+        systems.solve(0, 70, W.data());
     } catch (const bpls::NotPositiveDefinite& error) {
         system = error.system;
+        failed = error.pivot;
     }
     CHECK(system == 41);
+    CHECK(failed == pivot);
+    // The other systems of its group are solved all the same.
+    for (const std::size_t s : {40, 42}) {
+        const std::vector<double> G(systems.G_of(s), systems.G_of(s) + n * n);
+        check_solution(G, systems.C_of(s), W.data() + s * size, n, 2, ridge_of(G, n, {}));
+    }
+    for (std::size_t i = 41 * size; i < 42 * size; ++i) CHECK(W[i] == 7.0);
 }
 
 void layer_recovers_its_weights() {
@@ -123,7 +160,10 @@ int main() {
         residual_is_at_rounding_level(300, 130, 3);
         singular_system_names_its_pivot();
         shapes_that_do_not_fit_are_refused();
-        batch_equals_single_solves();
+        for (std::size_t n = 1; n <= 66; ++n) batch_solves_every_system(n, 1 + n % 3, 11);
+        for (const std::size_t n : {1, 5, 18}) batch_solves_every_system(n, 40, 3);
+        for (const std::size_t n : {1, 2, 5, 16, 64, 65})
+            batch_names_the_first_system_that_fails(n);
         layer_recovers_its_weights();
     });
 }

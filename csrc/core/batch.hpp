@@ -1,0 +1,75 @@
+// Batches of systems: what solve_batched() is made of, and what a caller that checks its arguments needs to know.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <mutex>
+#include <optional>
+
+#include "bpls/solve.hpp"
+
+namespace bpls {
+
+// `count` systems of one size; G and C are the first, the others follow at these strides, in bytes.
+struct Batch {
+    ConstMatrix G;
+    std::ptrdiff_t G_stride;
+    ConstMatrix C;
+    std::ptrdiff_t C_stride;
+    std::size_t count;
+
+    // System s alone.
+    ConstMatrix G_of(std::size_t s) const noexcept { return moved(G, s, G_stride); }
+    ConstMatrix C_of(std::size_t s) const noexcept { return moved(C, s, C_stride); }
+
+ private:
+    static ConstMatrix moved(ConstMatrix matrix, std::size_t s, std::ptrdiff_t stride) noexcept {
+        matrix.data += static_cast<std::ptrdiff_t>(s) * stride;
+        return matrix;
+    }
+};
+
+struct BatchOutcome {
+    // Some value may not be finite, or some G not symmetric: worth a closer look, before a failure is believed.
+    bool suspect = false;
+    std::optional<NotPositiveDefinite> failure;  // of the first system that failed
+};
+
+// Up to this size systems are solved side by side, one in each lane of a vector, and looked at on the way; larger ones
+// are solved one by one, and nothing is suspected.
+inline constexpr std::size_t max_interleaved = 64;
+
+// How far apart G's triangles may be, relative to its largest magnitude: what rounding in float32 may leave.
+inline constexpr double symmetry_tolerance = 1e-6;
+
+// A pivot of n unknowns below this, relative to its entry on the diagonal, is the rounding error of the sums it came
+// from and says nothing.
+inline double pivot_noise(std::size_t n) noexcept {
+    return static_cast<double>(n) * std::numeric_limits<double>::epsilon();
+}
+
+// Of the systems that fail on several threads, the first one of the batch.
+class FirstFailure {
+ public:
+    void note(const NotPositiveDefinite& error) {
+        const std::lock_guard lock(mutex_);
+        if (!first_ || error.system < first_->system) first_ = error;
+    }
+    const std::optional<NotPositiveDefinite>& get() const noexcept { return first_; }
+
+ private:
+    std::mutex mutex_;
+    std::optional<NotPositiveDefinite> first_;
+};
+
+// Throws where a system of this shape makes no sense.
+void check_shapes(const ConstMatrix& G, const ConstMatrix& C);
+
+// As solve_batched(), but reports failures instead of throwing them.
+BatchOutcome solve_batch(const Batch& batch, const Ridge& ridge, double* W, int n_threads);
+
+// Its way for systems of any size.
+void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_threads,
+                      FirstFailure& failure);
+
+}  // namespace bpls
