@@ -32,9 +32,15 @@ std::optional<Place> scan(const ConstMatrix& matrix, int n_threads) {
     n_threads = threads_for_call(n_threads);
     if (static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols) < parallel_threshold)
         n_threads = 1;
+    // Rows that lie back to back are one run of values.
+    const bool dense =
+        contiguous && matrix.row_stride == static_cast<std::ptrdiff_t>(matrix.cols * sizeof(T));
     parallel_for(n_threads, (matrix.rows + piece - 1) / piece, [&](std::size_t item, int) noexcept {
-        const std::size_t end = std::min((item + 1) * piece, matrix.rows);
-        for (std::size_t row = item * piece; row < end && row < bad_row; ++row)
+        const std::size_t begin = item * piece, end = std::min(begin + piece, matrix.rows);
+        if (dense &&
+            finite(reinterpret_cast<const T*>(matrix.at(begin, 0)), (end - begin) * matrix.cols))
+            return;
+        for (std::size_t row = begin; row < end && row < bad_row; ++row)
             if (!finite_row(row))
                 for (std::size_t seen = bad_row; row < seen;)
                     if (bad_row.compare_exchange_weak(seen, row)) break;

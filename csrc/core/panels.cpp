@@ -5,15 +5,19 @@
 namespace bpls {
 namespace {
 
+constexpr std::size_t run_bytes = 8 * cache_line;  // of a row of the product's own type
+
 PanelLayout panels(const kernels::Product& product, const kernels::Pack* pack, int width,
                    int header) noexcept {
     const auto body = static_cast<std::size_t>(steps_of(product, product.block_rows)) *
                       static_cast<std::size_t>(width * product.element);
     const auto columns = static_cast<std::size_t>(width);
-    const std::size_t line = cache_line * static_cast<std::size_t>(product.step_rows) /
-                             static_cast<std::size_t>(product.element);
-    return {pack, columns, round_up(body + static_cast<std::size_t>(header), cache_line),
-            std::max(columns, line / columns * columns)};
+    // Long runs let the hardware fetch ahead; a panel's odd line keeps the panels of a run out of each other's cache set.
+    const std::size_t run =
+        run_bytes / static_cast<std::size_t>(product.element / product.step_rows);
+    return {pack, columns,
+            round_up(body + static_cast<std::size_t>(header), cache_line) + cache_line,
+            std::max(columns, run / columns * columns)};
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ struct PanelLayout {
     const kernels::Pack* pack;  // by DType
     std::size_t width;          // columns of a panel
     std::size_t bytes;          // from one panel to the next
-    std::size_t
-        run;  // columns to pack at a time: a whole number of panels, about a cache line of them
+    std::size_t run;            // columns to pack at a time: a whole number of panels
 
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
