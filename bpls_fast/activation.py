@@ -2,6 +2,16 @@
 
 They take float32 and float64 arrays of any shape and strides and give new arrays of the same shape and
 dtype. NaN gives NaN; an infinity gives the limit.
+
+Accuracy, at every instruction-set level, for float32 (forward: tested with every float32 there is) and for
+float64 (tested on dense samples), in units of the last place (ULP):
+
+- `forward` and `derivative` are within 3 ULP of the exact value, subnormal results included;
+- `inverse` is within 4 ULP of the larger of |z| and |n|: where z passes through zero and n does not, the
+  last place of n decides;
+- softmax: the rounding of z - max(z) counts like an error of z. An element of `forward` is off by at most
+  max(z) - min(z) + 6 machine epsilons of itself, an element of `inverse` by at most 6 machine epsilons of
+  the largest |log(n)| of its row. Sums run in double, but for the first two additions.
 """
 
 from __future__ import annotations

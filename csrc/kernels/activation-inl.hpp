@@ -1,217 +1,285 @@
 // The activations, shared by all levels. The formulas neither cancel nor overflow over the whole range, but for softmax's
-// derivative, n(1 - n); NaN goes through, infinities give the limits.
+// derivative, n(1 - n); NaN goes through, infinities give the limits. A value's bits do not depend on its place or its
+// neighbours: the last values of an array, too few for a vector, are computed in a vector of their own.
 #pragma once
-
-#include <float.h>
-#include <math.h>
 
 #include <cstddef>
 
+#include "kernels/math-inl.hpp"
 #include "kernels/table.hpp"
 
 namespace bpls::kernels {
 namespace {
 
-// The C functions by overload: <cmath>'s templates could leave a weak copy compiled for this level.
-inline float exp_(float x) noexcept { return expf(x); }
-inline double exp_(double x) noexcept { return exp(x); }
-inline float expm1_(float x) noexcept { return expm1f(x); }
-inline double expm1_(double x) noexcept { return expm1(x); }
-inline float log_(float x) noexcept { return logf(x); }
-inline double log_(double x) noexcept { return log(x); }
-inline float log1p_(float x) noexcept { return log1pf(x); }
-inline double log1p_(double x) noexcept { return log1p(x); }
-inline float tanh_(float x) noexcept { return tanhf(x); }
-inline double tanh_(double x) noexcept { return tanh(x); }
-inline float atanh_(float x) noexcept { return atanhf(x); }
-inline double atanh_(double x) noexcept { return atanh(x); }
-inline float abs_(float x) noexcept { return fabsf(x); }
-inline double abs_(double x) noexcept { return fabs(x); }
-
-template <class T>
-inline T at_least(T x, T low) noexcept {
-    return x < low ? low : x;
-}
-template <class T>
-inline T at_most(T x, T high) noexcept {
-    return x > high ? high : x;
-}
 // 1 - margin, and below 1 also where the margin is too small for the type.
-template <class T>
-inline T below_one(T margin) noexcept {
-    const T spacing = sizeof(T) == sizeof(float) ? T(FLT_EPSILON / 2) : T(DBL_EPSILON / 2);
-    return T(1) - at_least(margin, spacing);
+template <class V>
+inline V below_one(V margin) noexcept {
+    const int digits = ConstantsOf<V>::mantissa + 1;
+    return of<V>(1) -
+           larger(margin, V::broadcast(typename V::Scalar(1) / (std::uint64_t(1) << digits)));
 }
-// The value where z is a number, NaN where z is.
-template <class T>
-inline T unless_nan(T z, T value) noexcept {
-    return z == z ? value : z;
+
+// (1 + e)² for e <= 1, with fewer roundings than the product has.
+template <class V>
+inline V squared_1_plus(V e) noexcept {
+    return mul_add(e, of<V>(2) + e, of<V>(1));
 }
 
 struct Identity {
-    template <class T>
-    static T forward(T z) noexcept {
+    template <class V>
+    static V forward(V z) noexcept {
         return z;
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        return unless_nan(z, T(1));
+    template <class V>
+    static V derivative(V z) noexcept {
+        return unless_nan(z, of<V>(1));
     }
-    template <class T>
-    static T inverse(T n, T) noexcept {
+    template <class V>
+    static V inverse(V n, V) noexcept {
         return n;
     }
 };
 
 struct Sigmoid {
-    template <class T>
-    static T forward(T z) noexcept {
-        const T e = exp_(-abs_(z));
-        return (z < 0 ? e : T(1)) / (T(1) + e);
+    template <class V>
+    static V forward(V z) noexcept {
+        const V e = exp_(negative(z));
+        return where_less(z, V::zero(), e, of<V>(1)) / (of<V>(1) + e);
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        const T e = exp_(-abs_(z));
-        return e / ((T(1) + e) * (T(1) + e));
+    template <class V>
+    static V derivative(V z) noexcept {
+        const V e = exp_(negative(z));
+        return e / squared_1_plus(e);
     }
-    template <class T>
-    static T inverse(T n, T margin) noexcept {
-        n = at_most(at_least(n, margin), below_one(margin));
-        if (n < T(0.25)) return log_(n) - log1p_(-n);
-        if (n > T(0.75)) return log_(n) - log_(T(1) - n);
-        return log1p_((n + n - T(1)) / (T(1) - n));
+    // With p the smaller of n and 1 - n, |z| = log((1 - p) / p).
+    template <class V>
+    static V inverse(V n, V margin) noexcept {
+        n = smaller(below_one(margin), larger(margin, n));
+        const V p = smaller(n, of<V>(1) - n);
+        const V z = log1p_((of<V>(1) - (p + p)) / p);
+        return where_less(n, of<V>(0.5), negative(z), z);
     }
 };
 
 struct Tanh {
-    template <class T>
-    static T forward(T z) noexcept {
+    template <class V>
+    static V forward(V z) noexcept {
         return tanh_(z);
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        const T e = exp_(T(-2) * abs_(z));
-        return T(4) * e / ((T(1) + e) * (T(1) + e));
+    template <class V>
+    static V derivative(V z) noexcept {
+        const V e = exp_(negative(z + z));
+        return of<V>(4) * e / squared_1_plus(e);
     }
-    template <class T>
-    static T inverse(T n, T margin) noexcept {
-        const T end = below_one(margin);
-        return atanh_(at_most(at_least(n, -end), end));
+    template <class V>
+    static V inverse(V n, V margin) noexcept {
+        const V end = below_one(margin);
+        return atanh_(smaller(end, larger(V::zero() - end, n)));
     }
 };
 
 struct Relu {
-    template <class T>
-    static T forward(T z) noexcept {
-        return at_least(z, T(0));
+    template <class V>
+    static V forward(V z) noexcept {
+        return larger(V::zero(), z);
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        return unless_nan(z, z > 0 ? T(1) : T(0));
+    template <class V>
+    static V derivative(V z) noexcept {
+        return unless_nan(z, where_less(V::zero(), z, of<V>(1), V::zero()));
     }
-    template <class T>
-    static T inverse(T n, T) noexcept {
-        return at_least(n, T(0));
+    template <class V>
+    static V inverse(V n, V) noexcept {
+        return larger(V::zero(), n);
     }
 };
 
 struct LeakyRelu {
-    template <class T>
-    static T forward(T z) noexcept {
-        return z > 0 ? z : z * T(leaky_relu_slope);
+    template <class V>
+    static V forward(V z) noexcept {
+        return where_less(V::zero(), z, z, z * of<V>(leaky_relu_slope));
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        return unless_nan(z, z > 0 ? T(1) : T(leaky_relu_slope));
+    template <class V>
+    static V derivative(V z) noexcept {
+        return unless_nan(z, where_less(V::zero(), z, of<V>(1), of<V>(leaky_relu_slope)));
     }
-    template <class T>
-    static T inverse(T n, T) noexcept {
-        return n > 0 ? n : n / T(leaky_relu_slope);
+    template <class V>
+    static V inverse(V n, V) noexcept {
+        return where_less(V::zero(), n, n, n / of<V>(leaky_relu_slope));
     }
 };
 
 struct Elu {
-    template <class T>
-    static T forward(T z) noexcept {
-        return z > 0 ? z : expm1_(z);
+    template <class V>
+    static V forward(V z) noexcept {
+        return where_less(z, V::zero(), expm1_(z), z);
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        return z > 0 ? T(1) : exp_(z);
+    template <class V>
+    static V derivative(V z) noexcept {
+        return exp_(smaller(V::zero(), z));
     }
-    template <class T>
-    static T inverse(T n, T margin) noexcept {
-        n = at_least(n, -below_one(margin));
-        return n > 0 ? n : log1p_(n);
+    template <class V>
+    static V inverse(V n, V margin) noexcept {
+        n = larger(V::zero() - below_one(margin), n);
+        return where_less(n, V::zero(), log1p_(n), n);
     }
 };
 
 struct Softplus {
-    template <class T>
-    static T forward(T z) noexcept {
-        return at_least(z, T(0)) + log1p_(exp_(-abs_(z)));
+    template <class V>
+    static V forward(V z) noexcept {
+        return larger(V::zero(), z) + log1p_(exp_(negative(z)));
     }
-    template <class T>
-    static T derivative(T z) noexcept {
+    template <class V>
+    static V derivative(V z) noexcept {
         return Sigmoid::forward(z);
     }
-    template <class T>
-    static T inverse(T n, T margin) noexcept {
-        n = at_least(n, margin);
-        return n > T(1) ? n + log1p_(-exp_(-n)) : log_(expm1_(n));
+    // log(exp(n) - 1) = n + log(1 - exp(-n))
+    template <class V>
+    static V inverse(V n, V margin) noexcept {
+        n = larger(margin, n);
+        return n + log_(magnitude(expm1_(negative(n))));
     }
 };
 
 // softminus(z) = z - softplus(z) = -softplus(-z)
 struct Softminus {
-    template <class T>
-    static T forward(T z) noexcept {
-        return -Softplus::forward(-z);
+    template <class V>
+    static V forward(V z) noexcept {
+        return minus(Softplus::forward(minus(z)));
     }
-    template <class T>
-    static T derivative(T z) noexcept {
-        return Sigmoid::forward(-z);
+    template <class V>
+    static V derivative(V z) noexcept {
+        return Sigmoid::forward(minus(z));
     }
-    template <class T>
-    static T inverse(T n, T margin) noexcept {
-        return -Softplus::inverse(-n, margin);
+    template <class V>
+    static V inverse(V n, V margin) noexcept {
+        return minus(Softplus::inverse(minus(n), margin));
+    }
+
+ private:
+    template <class V>
+    static V minus(V x) noexcept {
+        return V::zero() - x;
     }
 };
 
-template <class A, class T>
-void forward_each(const T* in, T* out, std::size_t count) noexcept {
-    for (std::size_t i = 0; i < count; ++i) out[i] = A::template forward<T>(in[i]);
+// out[i] = function(in[i])
+template <class V, class F>
+inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
+                     F function) noexcept {
+    const std::size_t full = count / V::lanes * V::lanes;
+    for (std::size_t i = 0; i < full; i += V::lanes) function(V::load(in + i)).store(out + i);
+    if (full < count) {
+        const int rest = int(count - full);
+        function(V::load_first(in + full, rest, 0)).store_first(out + full, rest);
+    }
 }
-template <class A, class T>
-void derivative_each(const T* in, T* out, std::size_t count) noexcept {
-    for (std::size_t i = 0; i < count; ++i) out[i] = A::template derivative<T>(in[i]);
+template <class A, class V>
+void forward_each(const typename V::Scalar* in, typename V::Scalar* out,
+                  std::size_t count) noexcept {
+    for_each<V>(in, out, count, [](V z) noexcept { return A::forward(z); });
 }
-template <class A, class T>
-void inverse_each(const T* in, T* out, std::size_t count, T margin) noexcept {
-    for (std::size_t i = 0; i < count; ++i) out[i] = A::template inverse<T>(in[i], margin);
+template <class A, class V>
+void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
+                     std::size_t count) noexcept {
+    for_each<V>(in, out, count, [](V z) noexcept { return A::derivative(z); });
 }
 
-// ---- softmax: one row at a time; sums run in double
+// The margin in every lane; at least the smallest normal number, as the logarithms expect.
+template <class V>
+inline V margin_of(typename V::Scalar margin) noexcept {
+    return larger(V::broadcast(ConstantsOf<V>::smallest_normal), V::broadcast(margin));
+}
+template <class A, class V>
+void inverse_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
+                  typename V::Scalar margin) noexcept {
+    const V clip = margin_of<V>(margin);
+    for_each<V>(in, out, count, [clip](V n) noexcept { return A::inverse(n, clip); });
+}
 
-template <class T>
-void softmax_forward(const T* in, T* out, std::size_t count) noexcept {
-    T top = in[0];
-    for (std::size_t i = 1; i < count; ++i) top = in[i] > top ? in[i] : top;
+// ---- softmax, one row at a time
+
+// out[i] = function(in[i]), and the sum of these: up to four are added in T, the rest in double. Where the row is not a
+// number of whole vectors, its last values stay in `last` and are not stored; `fill` is what the function is given in
+// the lanes beyond them.
+template <class V, class F>
+inline double map_and_sum(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
+                          typename V::Scalar fill, V& last, F function) noexcept {
+    const auto put = [=](std::size_t i) noexcept {
+        const V value = function(V::load(in + i));
+        value.store(out + i);
+        return value;
+    };
+    constexpr std::size_t step = V::lanes;
+    const std::size_t full = count / step * step;
     double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += out[i] = exp_(in[i] - top);
-    for (std::size_t i = 0; i < count; ++i) out[i] = T(out[i] / sum);
+    std::size_t i = 0;
+    for (; i + 4 * step <= full; i += 4 * step) {
+        const V a = put(i), b = put(i + step), c = put(i + 2 * step), d = put(i + 3 * step);
+        sum += ((a + b) + (c + d)).total();
+    }
+    V rest = V::zero();
+    for (; i < full; i += step) rest = rest + put(i);
+    if (full < count) {
+        const int few = int(count - full);
+        last = function(V::load_first(in + full, few, fill)).keep_first(few);
+        rest = rest + last;
+    }
+    return sum + rest.total();
 }
-template <class T>
-void softmax_derivative(const T* in, T* out, std::size_t count) noexcept {
-    softmax_forward(in, out, count);
-    for (std::size_t i = 0; i < count; ++i) out[i] *= T(1) - out[i];
+
+// out[i] = function(out[i]), the last values taken from `last`.
+template <class V, class F>
+inline void finish(typename V::Scalar* out, std::size_t count, V last, F function) noexcept {
+    const std::size_t full = count / V::lanes * V::lanes;
+    for (std::size_t i = 0; i < full; i += V::lanes) function(V::load(out + i)).store(out + i);
+    if (full < count) function(last).store_first(out + full, int(count - full));
 }
-template <class T>
-void softmax_inverse(const T* in, T* out, std::size_t count, T margin) noexcept {
-    double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += out[i] = log_(at_least(in[i], margin));
-    const T mean = T(sum / double(count));
-    for (std::size_t i = 0; i < count; ++i) out[i] -= mean;
+
+// exp(in - max) into out and `last`; gives the factor that makes the row's sum 1. A NaN may be lost on the way to the
+// largest value, but not on the way to the sum.
+template <class V>
+inline V softmax_numerators(const typename V::Scalar* in, typename V::Scalar* out,
+                            std::size_t count, V& last) noexcept {
+    using T = typename V::Scalar;
+    constexpr T nothing = -ConstantsOf<V>::infinity;
+    const std::size_t full = count / V::lanes * V::lanes;
+    V top = V::broadcast(nothing);
+    for (std::size_t i = 0; i < full; i += V::lanes) top = larger(top, V::load(in + i));
+    if (full < count) top = larger(top, V::load_first(in + full, int(count - full), nothing));
+    const T highest = top.highest();
+    top = V::broadcast(highest);
+    const double sum = map_and_sum<V>(in, out, count, highest, last,
+                                      [top](V z) noexcept { return exp_(z - top); });
+    return V::broadcast(T(1 / sum));
+}
+
+template <class V>
+void softmax_forward(const typename V::Scalar* in, typename V::Scalar* out,
+                     std::size_t count) noexcept {
+    V last = V::zero();
+    const V factor = softmax_numerators(in, out, count, last);
+    finish(out, count, last, [factor](V e) noexcept { return e * factor; });
+}
+template <class V>
+void softmax_derivative(const typename V::Scalar* in, typename V::Scalar* out,
+                        std::size_t count) noexcept {
+    V last = V::zero();
+    const V factor = softmax_numerators(in, out, count, last);
+    finish(out, count, last, [factor](V e) noexcept {
+        const V n = e * factor;
+        return n * (of<V>(1) - n);
+    });
+}
+template <class V>
+void softmax_inverse(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
+                     typename V::Scalar margin) noexcept {
+    const V clip = margin_of<V>(margin);
+    V last = V::zero();
+    const double sum = map_and_sum<V>(in, out, count, 1, last,
+                                      [clip](V n) noexcept { return log_(larger(clip, n)); });
+    const V mean = of<V>(sum / double(count));
+    finish(out, count, last, [mean](V z) noexcept { return z - mean; });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // bits do not depend on its neighbours.
 #pragma once
 
+#include "kernels/math-inl.hpp"
 #include "kernels/product-inl.hpp"
 
 namespace bpls::kernels {
@@ -51,11 +52,11 @@ template <class V>
 inline V largest_of(const V (&x)[V::lanes]) noexcept {
     V y[V::lanes];
 #pragma GCC unroll 8
-    for (int i = 0; i < V::lanes; ++i) y[i] = x[i].magnitude();
+    for (int i = 0; i < V::lanes; ++i) y[i] = magnitude(x[i]);
 #pragma GCC unroll 8
     for (int half = V::lanes / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
-        for (int i = 0; i < half; ++i) y[i] = y[i].or_larger(y[i + half]);
+        for (int i = 0; i < half; ++i) y[i] = larger(y[i], y[i + half]);
     return y[0];
 }
 
@@ -77,17 +78,17 @@ struct Symmetric {
 
     void see(const V (&upper)[V::lanes]) noexcept {
         finite.see(upper);
-        largest = largest_of(upper).or_larger(largest);
+        largest = larger(largest_of(upper), largest);
     }
     void see_differences(const V (&d)[V::lanes]) noexcept {
         finite.see(d);
-        difference = largest_of(d).or_larger(difference);
+        difference = larger(largest_of(d), difference);
     }
     void see(V upper, V lower) noexcept {
         finite.see(upper);
         finite.see(lower);
-        largest = upper.magnitude().or_larger(largest);
-        difference = (upper - lower).magnitude().or_larger(difference);
+        largest = larger(magnitude(upper), largest);
+        difference = larger(magnitude(upper - lower), difference);
     }
     // Strict where the lower triangle holds the largest magnitude, which is not looked for there.
     bool all(double tolerance) const noexcept {
@@ -345,7 +346,7 @@ class Factoring {
 #pragma GCC unroll 8
             for (int c = r; c < rows; ++c) a[r][c] = V::load(at(k + r, k + c));
             a[r][r] = a[r][r] + shift;
-            floor[r] = (noise * a[r][r]).or_larger(V::zero());
+            floor[r] = larger(noise * a[r][r], V::zero());
         }
         const double* above = at(0, k);
         for (int t = 0; t < k; ++t, above += stride_) {

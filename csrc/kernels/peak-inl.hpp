@@ -28,7 +28,7 @@ double peak(std::size_t rounds) noexcept {
     double total[V::lanes] = {};
 #pragma GCC unroll 12
     for (int i = 0; i < chains; ++i) sum[i].add_to(total);
-    volatile double used[V::lanes];
+    [[maybe_unused]] volatile double used[V::lanes];
     for (int i = 0; i < V::lanes; ++i) used[i] = total[i];
     return 2.0 * chains * V::lanes * step_rows * static_cast<double>(rounds);
 }

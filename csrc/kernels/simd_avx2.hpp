@@ -17,8 +17,17 @@ inline void pin([[maybe_unused]] Register& sum) noexcept {
 #endif
 }
 
+// All bits set in the first `count` lanes.
+inline __m256i first_64(int count) noexcept {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+inline __m256i first_32(int count) noexcept {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
 struct F64 {
     using Scalar = double;
+    using Bits = std::uint64_t;
     static constexpr int lanes = 4;
     __m256d v;
 
@@ -38,14 +47,7 @@ struct F64 {
         return {_mm256_setr_pd(value(0), value(1), value(2), value(3))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm256_fnmadd_pd(a.v, b.v, v); }
-    F64 operator+(F64 b) const noexcept { return {_mm256_add_pd(v, b.v)}; }
-    F64 operator-(F64 b) const noexcept { return {_mm256_sub_pd(v, b.v)}; }
-    F64 operator*(F64 b) const noexcept { return {_mm256_mul_pd(v, b.v)}; }
-    F64 operator/(F64 b) const noexcept { return {_mm256_div_pd(v, b.v)}; }
     F64 root() const noexcept { return {_mm256_sqrt_pd(v)}; }
-    F64 magnitude() const noexcept { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), v)}; }
-    // The larger of this and b, or b where one is NaN.
-    F64 or_larger(F64 b) const noexcept { return {_mm256_max_pd(v, b.v)}; }
     // A bit for every lane that is not above b's, or where one is NaN.
     unsigned not_above(F64 b) const noexcept {
         return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(v, b.v, _CMP_NGT_UQ)));
@@ -60,10 +62,78 @@ struct F64 {
         x[2].v = _mm256_permute2f128_pd(a, c, 0x31);
         x[3].v = _mm256_permute2f128_pd(b, d, 0x31);
     }
+
+    static F64 load_first(const double* p, int count, double fill) noexcept {
+        const __m256i mask = first_64(count);
+        return {_mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(p, mask),
+                                 _mm256_castsi256_pd(mask))};
+    }
+    F64 keep_first(int count) const noexcept {
+        return {_mm256_and_pd(v, _mm256_castsi256_pd(first_64(count)))};
+    }
+    void store_first(double* p, int count) const noexcept {
+        __m128d rest = _mm256_castpd256_pd128(v);
+        if (count & 2) {
+            _mm_storeu_pd(p, rest);
+            rest = _mm256_extractf128_pd(v, 1);
+            p += 2;
+        }
+        if (count & 1) _mm_store_sd(p, rest);
+    }
+
+    friend F64 operator+(F64 a, F64 b) noexcept { return {_mm256_add_pd(a.v, b.v)}; }
+    friend F64 operator-(F64 a, F64 b) noexcept { return {_mm256_sub_pd(a.v, b.v)}; }
+    friend F64 operator*(F64 a, F64 b) noexcept { return {_mm256_mul_pd(a.v, b.v)}; }
+    friend F64 operator/(F64 a, F64 b) noexcept { return {_mm256_div_pd(a.v, b.v)}; }
+    friend F64 mul_add(F64 a, F64 b, F64 c) noexcept { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+    friend F64 neg_mul_add(F64 a, F64 b, F64 c) noexcept {
+        return {_mm256_fnmadd_pd(a.v, b.v, c.v)};
+    }
+
+    friend F64 larger(F64 a, F64 b) noexcept { return {_mm256_max_pd(a.v, b.v)}; }
+    friend F64 smaller(F64 a, F64 b) noexcept { return {_mm256_min_pd(a.v, b.v)}; }
+    friend F64 where_less(F64 a, F64 b, F64 x, F64 y) noexcept {
+        return {_mm256_blendv_pd(y.v, x.v, _mm256_cmp_pd(a.v, b.v, _CMP_LT_OQ))};
+    }
+    friend F64 unless_nan(F64 z, F64 x) noexcept {
+        return {_mm256_blendv_pd(x.v, z.v, _mm256_cmp_pd(z.v, z.v, _CMP_UNORD_Q))};
+    }
+
+    static F64 of_bits(std::uint64_t b) noexcept {
+        return {_mm256_castsi256_pd(_mm256_set1_epi64x(std::int64_t(b)))};
+    }
+    friend F64 operator&(F64 a, F64 b) noexcept { return {_mm256_and_pd(a.v, b.v)}; }
+    friend F64 operator|(F64 a, F64 b) noexcept { return {_mm256_or_pd(a.v, b.v)}; }
+    friend F64 plus_bits(F64 a, F64 b) noexcept {
+        return {_mm256_castsi256_pd(
+            _mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
+    }
+    friend F64 minus_bits(F64 a, F64 b) noexcept {
+        return {_mm256_castsi256_pd(
+            _mm256_sub_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
+    }
+    template <int count>
+    F64 left_by() const noexcept {
+        return {_mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(v), count))};
+    }
+    template <int count>
+    F64 right_by() const noexcept {
+        return {_mm256_castsi256_pd(_mm256_srli_epi64(_mm256_castpd_si256(v), count))};
+    }
+
+    double highest() const noexcept {
+        const __m128d pair = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+        return _mm_cvtsd_f64(_mm_max_sd(pair, _mm_unpackhi_pd(pair, pair)));
+    }
+    double total() const noexcept {
+        const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+        return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)));
+    }
 };
 
 struct F32 {
     using Scalar = float;
+    using Bits = std::uint32_t;
     static constexpr int lanes = 8;
     __m256 v;
 
@@ -75,6 +145,81 @@ struct F32 {
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))}.add_to(p);
         F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}.add_to(p + 4);
+    }
+
+    static F32 load_first(const float* p, int count, float fill) noexcept {
+        const __m256i mask = first_32(count);
+        return {_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, mask),
+                                 _mm256_castsi256_ps(mask))};
+    }
+    F32 keep_first(int count) const noexcept {
+        return {_mm256_and_ps(v, _mm256_castsi256_ps(first_32(count)))};
+    }
+    // A masked store would take longer than these three.
+    void store_first(float* p, int count) const noexcept {
+        __m128 rest = _mm256_castps256_ps128(v);
+        if (count & 4) {
+            _mm_storeu_ps(p, rest);
+            rest = _mm256_extractf128_ps(v, 1);
+            p += 4;
+        }
+        if (count & 2) {
+            _mm_storel_pi(reinterpret_cast<__m64*>(p), rest);
+            rest = _mm_movehl_ps(rest, rest);
+            p += 2;
+        }
+        if (count & 1) _mm_store_ss(p, rest);
+    }
+
+    friend F32 operator+(F32 a, F32 b) noexcept { return {_mm256_add_ps(a.v, b.v)}; }
+    friend F32 operator-(F32 a, F32 b) noexcept { return {_mm256_sub_ps(a.v, b.v)}; }
+    friend F32 operator*(F32 a, F32 b) noexcept { return {_mm256_mul_ps(a.v, b.v)}; }
+    friend F32 operator/(F32 a, F32 b) noexcept { return {_mm256_div_ps(a.v, b.v)}; }
+    friend F32 mul_add(F32 a, F32 b, F32 c) noexcept { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+    friend F32 neg_mul_add(F32 a, F32 b, F32 c) noexcept {
+        return {_mm256_fnmadd_ps(a.v, b.v, c.v)};
+    }
+
+    friend F32 larger(F32 a, F32 b) noexcept { return {_mm256_max_ps(a.v, b.v)}; }
+    friend F32 smaller(F32 a, F32 b) noexcept { return {_mm256_min_ps(a.v, b.v)}; }
+    friend F32 where_less(F32 a, F32 b, F32 x, F32 y) noexcept {
+        return {_mm256_blendv_ps(y.v, x.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
+    }
+    friend F32 unless_nan(F32 z, F32 x) noexcept {
+        return {_mm256_blendv_ps(x.v, z.v, _mm256_cmp_ps(z.v, z.v, _CMP_UNORD_Q))};
+    }
+
+    static F32 of_bits(std::uint32_t b) noexcept {
+        return {_mm256_castsi256_ps(_mm256_set1_epi32(int(b)))};
+    }
+    friend F32 operator&(F32 a, F32 b) noexcept { return {_mm256_and_ps(a.v, b.v)}; }
+    friend F32 operator|(F32 a, F32 b) noexcept { return {_mm256_or_ps(a.v, b.v)}; }
+    friend F32 plus_bits(F32 a, F32 b) noexcept {
+        return {_mm256_castsi256_ps(
+            _mm256_add_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
+    }
+    friend F32 minus_bits(F32 a, F32 b) noexcept {
+        return {_mm256_castsi256_ps(
+            _mm256_sub_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
+    }
+    template <int count>
+    F32 left_by() const noexcept {
+        return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), count))};
+    }
+    template <int count>
+    F32 right_by() const noexcept {
+        return {_mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(v), count))};
+    }
+
+    float highest() const noexcept {
+        const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+        const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+        return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+    }
+    double total() const noexcept {
+        return (F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))} +
+                F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))})
+            .total();
     }
 };
 

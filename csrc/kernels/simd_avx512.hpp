@@ -19,6 +19,7 @@ inline void pin([[maybe_unused]] Register& sum) noexcept {
 
 struct F64 {
     using Scalar = double;
+    using Bits = std::uint64_t;
     static constexpr int lanes = 8;
     __m512d v;
 
@@ -39,14 +40,7 @@ struct F64 {
                                value(7))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm512_fnmadd_pd(a.v, b.v, v); }
-    F64 operator+(F64 b) const noexcept { return {_mm512_add_pd(v, b.v)}; }
-    F64 operator-(F64 b) const noexcept { return {_mm512_sub_pd(v, b.v)}; }
-    F64 operator*(F64 b) const noexcept { return {_mm512_mul_pd(v, b.v)}; }
-    F64 operator/(F64 b) const noexcept { return {_mm512_div_pd(v, b.v)}; }
     F64 root() const noexcept { return {_mm512_sqrt_pd(v)}; }
-    F64 magnitude() const noexcept { return {_mm512_abs_pd(v)}; }
-    // The larger of this and b, or b where one is NaN.
-    F64 or_larger(F64 b) const noexcept { return {_mm512_max_pd(v, b.v)}; }
     // A bit for every lane that is not above b's, or where one is NaN.
     unsigned not_above(F64 b) const noexcept { return _mm512_cmp_pd_mask(v, b.v, _CMP_NGT_UQ); }
     static void transpose(F64 (&x)[lanes]) noexcept {
@@ -65,10 +59,63 @@ struct F64 {
             x[i + 4].v = _mm512_shuffle_f64x2(quads[i], quads[i + 4], 0xdd);
         }
     }
+
+    static F64 load_first(const double* p, int count, double fill) noexcept {
+        return {_mm512_mask_loadu_pd(_mm512_set1_pd(fill), first(count), p)};
+    }
+    F64 keep_first(int count) const noexcept { return {_mm512_maskz_mov_pd(first(count), v)}; }
+    void store_first(double* p, int count) const noexcept {
+        _mm512_mask_storeu_pd(p, first(count), v);
+    }
+    static __mmask8 first(int count) noexcept { return __mmask8((1u << count) - 1); }
+
+    friend F64 operator+(F64 a, F64 b) noexcept { return {_mm512_add_pd(a.v, b.v)}; }
+    friend F64 operator-(F64 a, F64 b) noexcept { return {_mm512_sub_pd(a.v, b.v)}; }
+    friend F64 operator*(F64 a, F64 b) noexcept { return {_mm512_mul_pd(a.v, b.v)}; }
+    friend F64 operator/(F64 a, F64 b) noexcept { return {_mm512_div_pd(a.v, b.v)}; }
+    friend F64 mul_add(F64 a, F64 b, F64 c) noexcept { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+    friend F64 neg_mul_add(F64 a, F64 b, F64 c) noexcept {
+        return {_mm512_fnmadd_pd(a.v, b.v, c.v)};
+    }
+
+    friend F64 larger(F64 a, F64 b) noexcept { return {_mm512_max_pd(a.v, b.v)}; }
+    friend F64 smaller(F64 a, F64 b) noexcept { return {_mm512_min_pd(a.v, b.v)}; }
+    friend F64 where_less(F64 a, F64 b, F64 x, F64 y) noexcept {
+        return {_mm512_mask_blend_pd(_mm512_cmp_pd_mask(a.v, b.v, _CMP_LT_OQ), y.v, x.v)};
+    }
+    friend F64 unless_nan(F64 z, F64 x) noexcept {
+        return {_mm512_mask_blend_pd(_mm512_cmp_pd_mask(z.v, z.v, _CMP_UNORD_Q), x.v, z.v)};
+    }
+
+    static F64 of_bits(std::uint64_t b) noexcept {
+        return {_mm512_castsi512_pd(_mm512_set1_epi64(std::int64_t(b)))};
+    }
+    friend F64 operator&(F64 a, F64 b) noexcept { return {_mm512_and_pd(a.v, b.v)}; }
+    friend F64 operator|(F64 a, F64 b) noexcept { return {_mm512_or_pd(a.v, b.v)}; }
+    friend F64 plus_bits(F64 a, F64 b) noexcept {
+        return {_mm512_castsi512_pd(
+            _mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
+    }
+    friend F64 minus_bits(F64 a, F64 b) noexcept {
+        return {_mm512_castsi512_pd(
+            _mm512_sub_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
+    }
+    template <int count>
+    F64 left_by() const noexcept {
+        return {_mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), count))};
+    }
+    template <int count>
+    F64 right_by() const noexcept {
+        return {_mm512_castsi512_pd(_mm512_srli_epi64(_mm512_castpd_si512(v), count))};
+    }
+
+    double highest() const noexcept { return _mm512_reduce_max_pd(v); }
+    double total() const noexcept { return _mm512_reduce_add_pd(v); }
 };
 
 struct F32 {
     using Scalar = float;
+    using Bits = std::uint32_t;
     static constexpr int lanes = 16;
     __m512 v;
 
@@ -80,6 +127,62 @@ struct F32 {
     void add_to(double* p) const noexcept {
         F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.add_to(p);
         F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.add_to(p + 8);
+    }
+
+    static F32 load_first(const float* p, int count, float fill) noexcept {
+        return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(count), p)};
+    }
+    F32 keep_first(int count) const noexcept { return {_mm512_maskz_mov_ps(first(count), v)}; }
+    void store_first(float* p, int count) const noexcept {
+        _mm512_mask_storeu_ps(p, first(count), v);
+    }
+    static __mmask16 first(int count) noexcept { return __mmask16((1u << count) - 1); }
+
+    friend F32 operator+(F32 a, F32 b) noexcept { return {_mm512_add_ps(a.v, b.v)}; }
+    friend F32 operator-(F32 a, F32 b) noexcept { return {_mm512_sub_ps(a.v, b.v)}; }
+    friend F32 operator*(F32 a, F32 b) noexcept { return {_mm512_mul_ps(a.v, b.v)}; }
+    friend F32 operator/(F32 a, F32 b) noexcept { return {_mm512_div_ps(a.v, b.v)}; }
+    friend F32 mul_add(F32 a, F32 b, F32 c) noexcept { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+    friend F32 neg_mul_add(F32 a, F32 b, F32 c) noexcept {
+        return {_mm512_fnmadd_ps(a.v, b.v, c.v)};
+    }
+
+    friend F32 larger(F32 a, F32 b) noexcept { return {_mm512_max_ps(a.v, b.v)}; }
+    friend F32 smaller(F32 a, F32 b) noexcept { return {_mm512_min_ps(a.v, b.v)}; }
+    friend F32 where_less(F32 a, F32 b, F32 x, F32 y) noexcept {
+        return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), y.v, x.v)};
+    }
+    friend F32 unless_nan(F32 z, F32 x) noexcept {
+        return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(z.v, z.v, _CMP_UNORD_Q), x.v, z.v)};
+    }
+
+    static F32 of_bits(std::uint32_t b) noexcept {
+        return {_mm512_castsi512_ps(_mm512_set1_epi32(int(b)))};
+    }
+    friend F32 operator&(F32 a, F32 b) noexcept { return {_mm512_and_ps(a.v, b.v)}; }
+    friend F32 operator|(F32 a, F32 b) noexcept { return {_mm512_or_ps(a.v, b.v)}; }
+    friend F32 plus_bits(F32 a, F32 b) noexcept {
+        return {_mm512_castsi512_ps(
+            _mm512_add_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
+    }
+    friend F32 minus_bits(F32 a, F32 b) noexcept {
+        return {_mm512_castsi512_ps(
+            _mm512_sub_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
+    }
+    template <int count>
+    F32 left_by() const noexcept {
+        return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), count))};
+    }
+    template <int count>
+    F32 right_by() const noexcept {
+        return {_mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(v), count))};
+    }
+
+    float highest() const noexcept { return _mm512_reduce_max_ps(v); }
+    double total() const noexcept {
+        return (F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))} +
+                F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))})
+            .total();
     }
 };
 

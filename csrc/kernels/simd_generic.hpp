@@ -1,18 +1,102 @@
-// Vectors of 16 bytes in plain C++, for every CPU. The compiler maps them to what the baseline has.
+// Vectors of 16 bytes without intrinsics, for every CPU. The compiler maps them to what the baseline has.
 #pragma once
 
 #include <math.h>
+#include <string.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace bpls::kernels {
 namespace {
 
+// The unsigned integer of a number's size.
+template <class T>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+    using Type = std::uint32_t;
+};
+template <>
+struct BitsOf<double> {
+    using Type = std::uint64_t;
+};
+
+// ---- lanes: + - * / & | ~ << >> lane by lane; < gives all bits set where it holds
+
+#if defined(__GNUC__)
+template <class T>
+struct LanesOf {
+    typedef T Type __attribute__((vector_size(16)));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::Type;
+#else
+template <class T>
+struct Lanes {
+    static constexpr int count = 16 / sizeof(T);
+    T v[count];
+
+    T& operator[](int i) noexcept { return v[i]; }
+    T operator[](int i) const noexcept { return v[i]; }
+
+    template <class R = T, class F>
+    static Lanes<R> each(F&& value) noexcept {
+        Lanes<R> r;
+        for (int i = 0; i < count; ++i) r.v[i] = value(i);
+        return r;
+    }
+    friend Lanes operator+(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] + b.v[i]); });
+    }
+    friend Lanes operator-(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] - b.v[i]); });
+    }
+    friend Lanes operator*(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return a.v[i] * b.v[i]; });
+    }
+    friend Lanes operator/(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return a.v[i] / b.v[i]; });
+    }
+    friend Lanes operator&(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] & b.v[i]); });
+    }
+    friend Lanes operator|(Lanes a, Lanes b) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] | b.v[i]); });
+    }
+    friend Lanes operator~(Lanes a) noexcept {
+        return each([=](int i) noexcept { return T(~a.v[i]); });
+    }
+    friend Lanes operator<<(Lanes a, int n) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] << n); });
+    }
+    friend Lanes operator>>(Lanes a, int n) noexcept {
+        return each([=](int i) noexcept { return T(a.v[i] >> n); });
+    }
+    friend auto operator<(Lanes a, Lanes b) noexcept {
+        using Mask = typename BitsOf<T>::Type;
+        return each<Mask>([=](int i) noexcept { return a.v[i] < b.v[i] ? ~Mask(0) : Mask(0); });
+    }
+};
+#endif
+
+// The same 16 bytes as another type.
+template <class To, class From>
+inline To recast(From from) noexcept {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+// ---- vectors
+
 template <class T>
 struct Vector {
     using Scalar = T;
+    using Bits = typename BitsOf<T>::Type;
     static constexpr int lanes = 16 / sizeof(T);
-    T v[lanes];
+    Lanes<T> v;
 
     static Vector zero() noexcept { return broadcast(T(0)); }
     static Vector broadcast(T x) noexcept {
@@ -22,16 +106,12 @@ struct Vector {
     }
     static Vector load(const T* p) noexcept {
         Vector r;
-        for (int i = 0; i < lanes; ++i) r.v[i] = p[i];
+        memcpy(&r.v, p, sizeof r.v);
         return r;
     }
-    void store(T* p) const noexcept {
-        for (int i = 0; i < lanes; ++i) p[i] = v[i];
-    }
+    void store(T* p) const noexcept { memcpy(p, &v, sizeof v); }
     // this += a * b
-    void multiply_add(Vector a, Vector b) noexcept {
-        for (int i = 0; i < lanes; ++i) v[i] += a.v[i] * b.v[i];
-    }
+    void multiply_add(Vector a, Vector b) noexcept { v = v + a.v * b.v; }
     void add_to(double* p) const noexcept {
         for (int i = 0; i < lanes; ++i) p[i] += double(v[i]);
     }
@@ -51,27 +131,8 @@ struct Vector {
     void subtract_product(Vector a, Vector b) noexcept {
         for (int i = 0; i < lanes; ++i) v[i] -= a.v[i] * b.v[i];
     }
-    Vector operator+(Vector b) const noexcept {
-        return each([&](int i) noexcept { return v[i] + b.v[i]; });
-    }
-    Vector operator-(Vector b) const noexcept {
-        return each([&](int i) noexcept { return v[i] - b.v[i]; });
-    }
-    Vector operator*(Vector b) const noexcept {
-        return each([&](int i) noexcept { return v[i] * b.v[i]; });
-    }
-    Vector operator/(Vector b) const noexcept {
-        return each([&](int i) noexcept { return v[i] / b.v[i]; });
-    }
     Vector root() const noexcept {
         return each([&](int i) noexcept { return T(sqrt(v[i])); });
-    }
-    Vector magnitude() const noexcept {
-        return each([&](int i) noexcept { return v[i] < 0 ? -v[i] : v[i]; });
-    }
-    // The larger of this and b, or b where one is NaN.
-    Vector or_larger(Vector b) const noexcept {
-        return each([&](int i) noexcept { return v[i] > b.v[i] ? v[i] : b.v[i]; });
     }
     // A bit for every lane that is not above b's, or where one is NaN.
     unsigned not_above(Vector b) const noexcept {
@@ -86,6 +147,80 @@ struct Vector {
                 x[i].v[j] = x[j].v[i];
                 x[j].v[i] = swapped;
             }
+    }
+
+    // The first `count` values, 1 to lanes - 1 of them; `fill` in the other lanes.
+    static Vector load_first(const T* p, int count, T fill) noexcept {
+        Vector r = broadcast(fill);
+        for (int i = 0; i < count; ++i) r.v[i] = p[i];
+        return r;
+    }
+    void store_first(T* p, int count) const noexcept {
+        for (int i = 0; i < count; ++i) p[i] = v[i];
+    }
+    // Zero in the other lanes.
+    Vector keep_first(int count) const noexcept {
+        Vector r = *this;
+        for (int i = count; i < lanes; ++i) r.v[i] = T(0);
+        return r;
+    }
+
+    friend Vector operator+(Vector a, Vector b) noexcept { return {a.v + b.v}; }
+    friend Vector operator-(Vector a, Vector b) noexcept { return {a.v - b.v}; }
+    friend Vector operator*(Vector a, Vector b) noexcept { return {a.v * b.v}; }
+    friend Vector operator/(Vector a, Vector b) noexcept { return {a.v / b.v}; }
+    // a b + c and c - a b, in one rounding where the level has it.
+    friend Vector mul_add(Vector a, Vector b, Vector c) noexcept { return {a.v * b.v + c.v}; }
+    friend Vector neg_mul_add(Vector a, Vector b, Vector c) noexcept { return {c.v - a.v * b.v}; }
+
+    // a < b ? x : y
+    friend Vector where_less(Vector a, Vector b, Vector x, Vector y) noexcept {
+        const auto mask = recast<Lanes<Bits>>(a.v < b.v);
+        return of_lanes((mask & x.bits()) | (~mask & y.bits()));
+    }
+    // The larger and the smaller of two; b where one of them is NaN.
+    friend Vector larger(Vector a, Vector b) noexcept { return where_less(b, a, a, b); }
+    friend Vector smaller(Vector a, Vector b) noexcept { return where_less(a, b, a, b); }
+    // x where z is a number, z where it is NaN: the only one without an order.
+    friend Vector unless_nan(Vector z, Vector x) noexcept {
+        for (int i = 0; i < lanes; ++i) x.v[i] = z.v[i] == z.v[i] ? x.v[i] : z.v[i];
+        return x;
+    }
+
+    // ---- on the bits of the lanes, as unsigned integers of the lane's size
+
+    Lanes<Bits> bits() const noexcept { return recast<Lanes<Bits>>(v); }
+    static Vector of_lanes(Lanes<Bits> b) noexcept { return {recast<Lanes<T>>(b)}; }
+    static Vector of_bits(Bits x) noexcept {
+        Lanes<Bits> b;
+        for (int i = 0; i < lanes; ++i) b[i] = x;
+        return of_lanes(b);
+    }
+    friend Vector operator&(Vector a, Vector b) noexcept { return of_lanes(a.bits() & b.bits()); }
+    friend Vector operator|(Vector a, Vector b) noexcept { return of_lanes(a.bits() | b.bits()); }
+    friend Vector plus_bits(Vector a, Vector b) noexcept { return of_lanes(a.bits() + b.bits()); }
+    friend Vector minus_bits(Vector a, Vector b) noexcept { return of_lanes(a.bits() - b.bits()); }
+    template <int count>
+    Vector left_by() const noexcept {
+        return of_lanes(bits() << count);
+    }
+    template <int count>
+    Vector right_by() const noexcept {
+        return of_lanes(bits() >> count);
+    }
+
+    // ---- across the lanes
+
+    T highest() const noexcept {
+        T top = v[0];
+        for (int i = 1; i < lanes; ++i) top = top > v[i] ? top : v[i];
+        return top;
+    }
+    // The sum, in double.
+    double total() const noexcept {
+        double sum = 0;
+        for (int i = 0; i < lanes; ++i) sum += double(v[i]);
+        return sum;
     }
 };
 

@@ -19,15 +19,15 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
     return {
         &linear_tile<V, mr, nv>,
         {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>, wide ? &copy_rows<double, T> : nullptr},
-        {&forward_each<Identity, T>, &forward_each<Sigmoid, T>, &forward_each<Tanh, T>,
-         &forward_each<Relu, T>, &forward_each<LeakyRelu, T>, &forward_each<Elu, T>,
-         &softmax_forward<T>, &forward_each<Softplus, T>, &forward_each<Softminus, T>},
-        {&derivative_each<Identity, T>, &derivative_each<Sigmoid, T>, &derivative_each<Tanh, T>,
-         &derivative_each<Relu, T>, &derivative_each<LeakyRelu, T>, &derivative_each<Elu, T>,
-         &softmax_derivative<T>, &derivative_each<Softplus, T>, &derivative_each<Softminus, T>},
-        {&inverse_each<Identity, T>, &inverse_each<Sigmoid, T>, &inverse_each<Tanh, T>,
-         &inverse_each<Relu, T>, &inverse_each<LeakyRelu, T>, &inverse_each<Elu, T>,
-         &softmax_inverse<T>, &inverse_each<Softplus, T>, &inverse_each<Softminus, T>},
+        {&forward_each<Identity, V>, &forward_each<Sigmoid, V>, &forward_each<Tanh, V>,
+         &forward_each<Relu, V>, &forward_each<LeakyRelu, V>, &forward_each<Elu, V>,
+         &softmax_forward<V>, &forward_each<Softplus, V>, &forward_each<Softminus, V>},
+        {&derivative_each<Identity, V>, &derivative_each<Sigmoid, V>, &derivative_each<Tanh, V>,
+         &derivative_each<Relu, V>, &derivative_each<LeakyRelu, V>, &derivative_each<Elu, V>,
+         &softmax_derivative<V>, &derivative_each<Softplus, V>, &derivative_each<Softminus, V>},
+        {&inverse_each<Identity, V>, &inverse_each<Sigmoid, V>, &inverse_each<Tanh, V>,
+         &inverse_each<Relu, V>, &inverse_each<LeakyRelu, V>, &inverse_each<Elu, V>,
+         &softmax_inverse<V>, &inverse_each<Softplus, V>, &inverse_each<Softminus, V>},
         finite};
 }
 

@@ -33,7 +33,8 @@ void derivative(Activation activation, const T* z, T* out, std::size_t rows, std
                 int n_threads = 0);
 
 // The z with forward(z) = n. Values are first clipped to `margin` inside every open finite end of the range, relu's to
-// its closed end 0. relu gives the preimage of least norm, softmax the one whose row has mean zero.
+// its closed end 0; a margin below the smallest normal number counts as that number. relu gives the preimage of least
+// norm, softmax the one whose row has mean zero.
 template <class T>
 void inverse(Activation activation, const T* n, T* out, std::size_t rows, std::size_t cols,
              T margin, int n_threads = 0);
