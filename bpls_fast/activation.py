@@ -70,7 +70,8 @@ class Activation(NamedTuple):
 
         Values are clipped to at least `margin` inside every finite end of the range that `forward` only
         comes close to: sigmoid to [margin, 1 - margin], tanh to ±(1 - margin), elu to -1 + margin,
-        softplus to margin, softminus to -margin, softmax to margin. ReLU is clipped to its end 0 itself,
+        softplus to margin, softminus to -margin, softmax to margin from below alone (a common factor of a
+        row is but a constant of its logs, so its values may be of any size). ReLU is clipped to its end 0 itself,
         which it reaches, and gives the z of least magnitude. Softmax gives the z whose row has mean zero.
         An infinite end passes infinities through.
 

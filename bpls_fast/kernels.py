@@ -298,7 +298,7 @@ def linear(
         A name of `bpls_fast.activations`.
     out : (d, m) array, optional
         Where to write: C-contiguous, of the result's dtype, apart from A and W in memory. It is left
-        as it was if the call raises.
+        as it was if the call raises; A is read once more for that.
     n_threads : int, optional
         Threads of this call.
 

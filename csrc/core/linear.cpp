@@ -3,6 +3,8 @@
 #include "bpls/linear.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -15,7 +17,7 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t strip_rows = 64;
+constexpr std::size_t strip_rows = 96;  // a multiple of every level's rows of a tile
 
 template <class T>
 bool readable_in_place(const ConstMatrix& A) noexcept {
@@ -35,7 +37,7 @@ const kernels::Product& product_of() {
 }  // namespace
 
 template <class T>
-void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
+bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
     const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
     if (narrow != (sizeof(T) == sizeof(float)))
         throw std::invalid_argument(
@@ -85,6 +87,7 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
     for (int thread = 0; thread < n_threads; ++thread)
         scratch.emplace_back(copy_size + rows_in_strip * padded);
 
+    std::atomic<bool> all_finite = true;
     parallel_for(n_threads, strips, [&](std::size_t strip, int thread) noexcept {
         const std::size_t first = strip * strip_rows;
         const std::size_t rows = std::min(strip_rows, A.rows - first);
@@ -110,20 +113,24 @@ void linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                 const std::ptrdiff_t w_stride =
                     packed ? product.nr : W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
                 const T* a_block = a + block * kernels::block_rows;
-                const auto mr = static_cast<std::size_t>(product.mr);
+                const auto mr = static_cast<std::size_t>(dense.mr);
                 for (std::size_t i = 0; i < rows; i += mr)
                     dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
                                static_cast<int>(std::min(mr, rows - i)),
                                reinterpret_cast<const T*>(w), w_stride, depth_of(block),
                                sums + i * padded + j, static_cast<std::ptrdiff_t>(padded));
             }
+        for (std::size_t i = 0; i < rows; ++i)
+            if (!std::isfinite(sums[i * padded]))
+                all_finite.store(false, std::memory_order_relaxed);
         const auto forward = dense.forward[static_cast<int>(options.activation)];
         for (std::size_t i = 0; i < rows; ++i)
             forward(sums + i * padded, out + (first + i) * width, width);
     });
+    return all_finite;
 }
 
-template void linear<float>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, float*);
-template void linear<double>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, double*);
+template bool linear<float>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, float*);
+template bool linear<double>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, double*);
 
 }  // namespace bpls

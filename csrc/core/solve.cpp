@@ -17,7 +17,7 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t block = 64;  // rows factored at a time; a multiple of every mr
+constexpr std::size_t block = 64;  // rows factored at a time
 
 // The weights of a packed panel whose product is to be subtracted.
 constexpr std::array<double, block> minus_one = [] {

@@ -14,28 +14,28 @@ inline void linear_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, in
     // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
     // wherever it stands.
     const T* row[mr];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
     V sum[mr][nv];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < mr; ++i)
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
     for (int k = 0; k < depth; ++k, w += w_stride) {
         V x[nv];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) x[j] = V::load(w + j * V::lanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(row[i][k]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) {
         if (i >= rows) break;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) {
             T* out = c + i * c_stride + j * V::lanes;
             V total = V::load(out);

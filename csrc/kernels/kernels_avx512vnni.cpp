@@ -5,6 +5,8 @@
 
 namespace bpls::kernels {
 
-constinit const Table avx512vnni = make_table<8, 3>(quads_product<ByteQuads, 8, 3>());
+constinit const Table avx512vnni =
+    make_table<Shapes{.mr = 12, .nv = 2, .linear_mr = 8, .batch_nv = 3}>(
+        quads_product<ByteQuads, 12, 2>());
 
 }  // namespace bpls::kernels

@@ -133,25 +133,25 @@ void tile(const unsigned char* left, std::ptrdiff_t left_stride, const unsigned 
     const T* a = reinterpret_cast<const T*>(left);
     const T* b = reinterpret_cast<const T*>(right);
     V sum[mr][nv];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < mr; ++i)
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = headed ? V::load(b + j * V::lanes) : V::zero();
     if constexpr (headed) b += nv * V::lanes;
     for (int k = 0; k < steps; ++k, a += left_stride, b += nv * V::lanes) {
         V x[nv];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(a[i]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < mr; ++i)
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
 }
 

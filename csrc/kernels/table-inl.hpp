@@ -10,13 +10,22 @@
 namespace bpls::kernels {
 namespace {
 
-// V: the vector type of T; mr and nv as in its product, whose right panels linear_tile reads.
+// The shapes of a level's register tiles: rows by vectors.
+struct Shapes {
+    int mr;  // of a product's tile
+    int nv;  // of a product's tile, and of the forward tile, which reads the product's right panels
+    int linear_mr;  // of the forward tile
+    int batch_nv;   // of the tiles of interleaved systems, which have four rows
+};
+
+// V: the vector type of T.
 template <class V, int mr, int nv>
 constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scalar*,
                                                          std::size_t) noexcept) noexcept {
     using T = typename V::Scalar;
     constexpr bool wide = sizeof(T) == sizeof(double);
     return {
+        mr,
         &linear_tile<V, mr, nv>,
         {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>, wide ? &copy_rows<double, T> : nullptr},
         {&forward_each<Identity, V>, &forward_each<Sigmoid, V>, &forward_each<Tanh, V>,
@@ -31,15 +40,15 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
         finite};
 }
 
-template <int mr, int nv>
+template <Shapes shapes>
 constexpr Table make_table(Product u8) noexcept {
     return {u8,
-            float_product<F32, mr, nv>(),
-            float_product<F64, mr, nv>(),
-            dense<F32, mr, nv>(all_finite_f32),
-            dense<F64, mr, nv>(all_finite_f64),
+            float_product<F32, shapes.mr, shapes.nv>(),
+            float_product<F64, shapes.mr, shapes.nv>(),
+            dense<F32, shapes.linear_mr, shapes.nv>(all_finite_f32),
+            dense<F64, shapes.linear_mr, shapes.nv>(all_finite_f64),
             {&factor, &solve_lower, &solve_upper},
-            interleaved<F64, nv>()};
+            interleaved<F64, shapes.batch_nv>()};
 }
 
 }  // namespace

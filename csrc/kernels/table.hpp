@@ -66,6 +66,7 @@ using CopyRows = void (*)(const unsigned char* source, std::ptrdiff_t row_stride
 
 template <class T>
 struct Dense {
+    int mr;  // rows of a forward tile
     LinearTile<T> tile;
     CopyRows<T> copy_rows[3];  // by source DType, null where T cannot hold it
     // The activations, indexed by Activation. Softmax takes `count` as one row.

@@ -60,11 +60,16 @@ template <class T>
 py::array run(const py::array& A_array, const ConstMatrix& A, const py::array& W_array,
               const ConstMatrix& W, const LinearOptions& options, const py::object& out) {
     py::array result = checked_out<T>(out, A_array, W_array, A_array.shape(0), W_array.shape(1));
-    check_finite("A", A, options.n_threads);
     check_finite("W", W, options.n_threads);
+    // Before an array of the caller's is written to, A is read once more; otherwise the products tell.
+    if (!out.is_none()) check_finite("A", A, options.n_threads);
     T* data = static_cast<T*>(result.mutable_data());
-    const py::gil_scoped_release release;
-    linear(A, W, options, data);
+    bool finite;
+    {
+        const py::gil_scoped_release release;
+        finite = linear(A, W, options, data);
+    }
+    if (!finite) check_finite("A", A, options.n_threads);
     return result;
 }
 
