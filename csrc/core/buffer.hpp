@@ -1,9 +1,12 @@
-// Scratch memory, aligned to a cache line and not initialised.
+// Scratch memory, aligned to a cache line and not initialised. A thread keeps a few megabytes of what it gave back: fresh
+// pages from the system cost more than many a kernel does on them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace bpls {
 
@@ -13,19 +16,73 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
     return (value + multiple - 1) / multiple * multiple;
 }
 
+namespace detail {
+
+struct Release {
+    void operator()(unsigned char* p) const noexcept {
+        ::operator delete(p, std::align_val_t(cache_line));
+    }
+};
+
+struct Block {
+    std::unique_ptr<unsigned char, Release> memory;
+    std::size_t bytes = 0;
+};
+
+// The blocks that a thread keeps.
+class Shelf {
+ public:
+    static constexpr std::size_t limit = 16u << 20;  // bytes, all together
+
+    static Shelf& of_this_thread() {
+        thread_local Shelf shelf;
+        return shelf;
+    }
+
+    // A block of at least this size, and not much larger.
+    Block take(std::size_t bytes) {
+        for (Block& kept : blocks_)
+            if (kept.bytes >= bytes && kept.bytes / 2 <= bytes) {
+                kept_bytes_ -= kept.bytes;
+                return std::exchange(kept, Block());
+            }
+        auto* fresh = ::operator new(bytes, std::align_val_t(cache_line));
+        return {std::unique_ptr<unsigned char, Release>(static_cast<unsigned char*>(fresh)), bytes};
+    }
+
+    // Keeps the block in the place of the smallest one, if it is larger and the limit allows; else frees it.
+    void give(Block block) noexcept {
+        Block* place = &blocks_[0];
+        for (Block& kept : blocks_)
+            if (kept.bytes < place->bytes) place = &kept;
+        const std::size_t total = kept_bytes_ - place->bytes + block.bytes;
+        if (block.bytes <= place->bytes || total > limit) return;
+        kept_bytes_ = total;
+        *place = std::move(block);
+    }
+
+ private:
+    std::array<Block, 6> blocks_;
+    std::size_t kept_bytes_ = 0;
+};
+
+}  // namespace detail
+
 template <class T>
 class Buffer {
  public:
     explicit Buffer(std::size_t count)
-        : data_(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(cache_line)))) {}
+        : block_(detail::Shelf::of_this_thread().take(count * sizeof(T))) {}
+    Buffer(Buffer&&) noexcept = default;
+    Buffer& operator=(Buffer&&) = delete;
+    ~Buffer() {
+        if (block_.memory) detail::Shelf::of_this_thread().give(std::move(block_));
+    }
 
-    T* data() noexcept { return data_.get(); }
+    T* data() noexcept { return reinterpret_cast<T*>(block_.memory.get()); }
 
  private:
-    struct Release {
-        void operator()(T* p) const noexcept { ::operator delete(p, std::align_val_t(cache_line)); }
-    };
-    std::unique_ptr<T, Release> data_;
+    detail::Block block_;
 };
 
 }  // namespace bpls

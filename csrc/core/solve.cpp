@@ -17,11 +17,12 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t block = 64;  // rows factored at a time
+constexpr std::size_t block = 32;         // rows factored at a time
+constexpr std::size_t outer_block = 256;  // rows that are taken out of the rest at a time
 
 // The weights of a packed panel whose product is to be subtracted.
-constexpr std::array<double, block> minus_one = [] {
-    std::array<double, block> weights{};
+constexpr std::array<double, outer_block> minus_one = [] {
+    std::array<double, outer_block> weights{};
     for (double& w : weights) w = -1.0;
     return weights;
 }();
@@ -40,12 +41,7 @@ class Workspace {
           matrix_((round_up(n, block) + left_layout_.width) * stride_),
           floor_(n),
           left_(n > block ? left_layout_.size(n) : 0),
-          right_(n > block ? right_layout_.size(n + m) : 0) {
-        if (n > block) {
-            std::fill_n(left_.data(), left_layout_.size(n), static_cast<unsigned char>(0));
-            std::fill_n(right_.data(), right_layout_.size(n + m), static_cast<unsigned char>(0));
-        }
-    }
+          right_(n > block ? right_layout_.size(n + m) : 0) {}
 
     // Solves the system into W, or throws. `system` is what the error names.
     void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
@@ -83,35 +79,46 @@ class Workspace {
         return shift;
     }
 
+    // Blocks of rows are factored one after the other inside of a larger one, which the rows below see as a whole: they
+    // do not fit in the second cache and should be touched seldom.
     void factor(int n_threads, double shift, std::ptrdiff_t system) {
         const auto& triangular = table().triangular;
         const auto stride = static_cast<std::ptrdiff_t>(stride_);
-        for (std::size_t k = 0; k < n_; k += block) {
-            const Range rows{k, std::min(k + block, n_)};
-            const int size = static_cast<int>(rows.size());
-            const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
-            if (done < size) {
-                const std::size_t pivot = k + static_cast<std::size_t>(done);
-                throw NotPositiveDefinite(pivot, n_, *at(pivot, pivot), shift, system);
+        for (std::size_t outer = 0; outer < n_; outer += outer_block) {
+            const std::size_t outer_end = std::min(outer + outer_block, n_);
+            for (std::size_t k = outer; k < outer_end; k += block) {
+                const Range rows{k, std::min(k + block, outer_end)};
+                const int size = static_cast<int>(rows.size());
+                const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
+                if (done < size) {
+                    const std::size_t pivot = k + static_cast<std::size_t>(done);
+                    throw NotPositiveDefinite(pivot, n_, *at(pivot, pivot), shift, system);
+                }
+                for_each_chunk(n_threads, n_ + m_ - rows.end, [&](Range columns) noexcept {
+                    triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
+                                           stride, static_cast<int>(columns.size()));
+                });
+                update(n_threads, rows, rows.end, outer_end);
             }
-            // The block's rows to the right of the diagonal, and their panels.
-            const Columns trailing = Columns().append(
-                row_major(at(k, rows.end), rows.size(), n_ + m_ - rows.end, stride_));
-            for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
-                triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
-                                       stride, static_cast<int>(columns.size()));
-                pack(right_layout_, trailing, columns, size, minus_one.data(), right_.data());
-                const Range unknowns{columns.begin, std::min(columns.end, n_ - rows.end)};
-                if (unknowns.begin < unknowns.end)
-                    pack(left_layout_, trailing, unknowns, size, nullptr, left_.data());
-            });
-            if (rows.end == n_) break;
-            // What is left: G -= UᵀU, C -= UᵀY.
-            for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
-                multiply({0, std::min(columns.end, n_ - rows.end)}, columns, size, rows.end,
-                         rows.end);
-            });
+            update(n_threads, {outer, outer_end}, outer_end, n_);
         }
+    }
+
+    // Takes the factored `rows` out of what is left: G -= UᵀU and C -= UᵀY for rows [from, until), columns from `from` on.
+    void update(int n_threads, Range rows, std::size_t from, std::size_t until) {
+        if (from == until) return;
+        const int size = static_cast<int>(rows.size());
+        const Columns trailing =
+            Columns().append(row_major(at(rows.begin, from), rows.size(), n_ + m_ - from, stride_));
+        for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
+            pack(right_layout_, trailing, columns, size, minus_one.data(), right_.data());
+            const Range unknowns{columns.begin, std::min(columns.end, until - from)};
+            if (unknowns.begin < unknowns.end)
+                pack(left_layout_, trailing, unknowns, size, nullptr, left_.data());
+        });
+        for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
+            multiply({0, std::min(columns.end, until - from)}, columns, size, from, from);
+        });
     }
 
     void back_substitute(int n_threads) {
