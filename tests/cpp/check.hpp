@@ -35,6 +35,16 @@ std::vector<T> random_values(std::size_t count, unsigned seed) {
 
 inline bool close(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance; }
 
+template <class Exception, class F>
+bool throws(F&& call) {
+    try {
+        call();
+    } catch (const Exception&) {
+        return true;
+    }
+    return false;
+}
+
 // The exit code of a test program.
 template <class F>
 int run_tests(F&& tests) {

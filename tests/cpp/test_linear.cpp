@@ -58,13 +58,8 @@ void activation_is_applied() {
 void wrong_output_type_is_refused() {
     const double one = 1;
     float out;
-    bool refused = false;
-    try {
-        bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 1), {}, &out);
-    } catch (const std::invalid_argument&) {
-        refused = true;
-    }
-    CHECK(refused);
+    CHECK(throws<std::invalid_argument>(
+        [&] { bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 1), {}, &out); }));
 }
 
 }  // namespace
