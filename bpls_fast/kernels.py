@@ -245,7 +245,7 @@ def solve_batched(
     relative: bool = True,
     n_threads: int | None = None,
 ) -> NDArray[float64]:
-    """Solve many systems of one size, each as `solve` does.
+    """Solve many systems of one size, each as accurately as `solve` does.
 
     Parameters
     ----------

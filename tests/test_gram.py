@@ -180,3 +180,14 @@ def test_nested_lists_are_arrays():
     G, C = bf.gram(A, B, sample_weight=[1.0, 2.0])
     assert same_bits(G, np.array([[1 + 2 * 9, 2 + 2 * 12], [2 + 2 * 12, 4 + 2 * 16]], float))
     assert same_bits(C, np.array([[5 + 2 * 18], [10 + 2 * 24]], float))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("columns", [5, 67, 1025, 1029, 1031, 1036, 2045])
+def test_rows_that_overlap_give_what_their_copy_gives(dtype, columns):
+    memory = np.random.default_rng(columns).integers(0, 256, columns + 299).astype(dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(memory, columns)
+    B = np.random.default_rng(0).random((300, 3)).astype(np.float32)
+    results = bf.gram(windows, B, bias=True), bf.gram(windows.copy(), B, bias=True)
+    for of_windows, of_copy in zip(*results, strict=True):
+        np.testing.assert_array_equal(of_windows, of_copy)

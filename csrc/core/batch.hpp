@@ -29,10 +29,21 @@ struct Batch {
     }
 };
 
+// A factorisation that failed, in plain numbers: kernels on several threads may note it without allocating.
+struct FailedPivot {
+    std::size_t pivot;
+    std::size_t size;
+    double value;
+    double ridge;
+    std::ptrdiff_t system = -1;
+
+    NotPositiveDefinite error() const { return {pivot, size, value, ridge, system}; }
+};
+
 struct BatchOutcome {
     // Some value may not be finite, or some G not symmetric: worth a closer look, before a failure is believed.
     bool suspect = false;
-    std::optional<NotPositiveDefinite> failure;  // of the first system that failed
+    std::optional<FailedPivot> failure;  // of the first system that failed
 };
 
 // Up to this size systems are solved side by side, one in each lane of a vector, and looked at on the way; larger ones
@@ -51,15 +62,15 @@ inline double pivot_noise(std::size_t n) noexcept {
 // Of the systems that fail on several threads, the first one of the batch.
 class FirstFailure {
  public:
-    void note(const NotPositiveDefinite& error) {
+    void note(const FailedPivot& failed) noexcept {
         const std::lock_guard lock(mutex_);
-        if (!first_ || error.system < first_->system) first_ = error;
+        if (!first_ || failed.system < first_->system) first_ = failed;
     }
-    const std::optional<NotPositiveDefinite>& get() const noexcept { return first_; }
+    const std::optional<FailedPivot>& get() const noexcept { return first_; }
 
  private:
     std::mutex mutex_;
-    std::optional<NotPositiveDefinite> first_;
+    std::optional<FailedPivot> first_;
 };
 
 // Throws where a system of this shape makes no sense.

@@ -1,5 +1,5 @@
-// Scratch memory, aligned to a cache line and not initialised. A thread keeps a few megabytes of what it gave back: fresh
-// pages from the system cost more than many a kernel does on them.
+// Scratch memory, aligned to a cache line and not initialised. A thread keeps up to 16 MiB of what it gave back, until it
+// ends: fresh pages from the system cost more than many a kernel does on them.
 #pragma once
 
 #include <array>
@@ -32,36 +32,55 @@ struct Block {
 // The blocks that a thread keeps.
 class Shelf {
  public:
+#if defined(BPLS_SANITIZED)
+    static constexpr std::size_t limit = 0;  // a kept block would hide what runs over its end
+#else
     static constexpr std::size_t limit = 16u << 20;  // bytes, all together
+#endif
 
     static Shelf& of_this_thread() {
         thread_local Shelf shelf;
         return shelf;
     }
 
-    // A block of at least this size, and not much larger.
+    // A block of at least this size, and not much larger. Where a fresh one is needed, old ones make room for it.
     Block take(std::size_t bytes) {
         for (Block& kept : blocks_)
             if (kept.bytes >= bytes && kept.bytes / 2 <= bytes) {
                 kept_bytes_ -= kept.bytes;
                 return std::exchange(kept, Block());
             }
+        make_room(bytes);
         auto* fresh = ::operator new(bytes, std::align_val_t(cache_line));
         return {std::unique_ptr<unsigned char, Release>(static_cast<unsigned char*>(fresh)), bytes};
     }
 
-    // Keeps the block in the place of the smallest one, if it is larger and the limit allows; else frees it.
     void give(Block block) noexcept {
-        Block* place = &blocks_[0];
-        for (Block& kept : blocks_)
-            if (kept.bytes < place->bytes) place = &kept;
-        const std::size_t total = kept_bytes_ - place->bytes + block.bytes;
-        if (block.bytes <= place->bytes || total > limit) return;
-        kept_bytes_ = total;
-        *place = std::move(block);
+        if (block.bytes > limit) return;
+        make_room(block.bytes);
+        kept_bytes_ += block.bytes;
+        *smallest() = std::move(block);
     }
 
  private:
+    Block* smallest() noexcept {
+        Block* place = &blocks_[0];
+        for (Block& kept : blocks_)
+            if (kept.bytes < place->bytes) place = &kept;
+        return place;
+    }
+
+    // Frees blocks, the smallest first, until there is a place and the limit allows for so many bytes more.
+    void make_room(std::size_t bytes) noexcept {
+        while (kept_bytes_ > 0 && (smallest()->bytes > 0 || kept_bytes_ + bytes > limit)) {
+            Block* victim = nullptr;
+            for (Block& kept : blocks_)
+                if (kept.bytes > 0 && (!victim || kept.bytes < victim->bytes)) victim = &kept;
+            kept_bytes_ -= victim->bytes;
+            *victim = Block();
+        }
+    }
+
     std::array<Block, 6> blocks_;
     std::size_t kept_bytes_ = 0;
 };

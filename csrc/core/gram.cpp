@@ -27,7 +27,8 @@ constexpr std::size_t group_columns = 128;  // sums of a group squared stay in t
 constexpr std::ptrdiff_t short_row = 1024;  // bytes from row to row up to which A is read in place
 constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
 
-// Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads.
+// Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads. No more
+// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100.
 std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
     const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
     const std::size_t slots = std::max<std::size_t>(1, rows / wanted);
@@ -66,8 +67,7 @@ class Part {
             chunk_blocks_ = std::clamp<std::size_t>(panels_limit / block_bytes(), 1, 8);
         // A tile reads its left side one value at a time: whole strips of a narrow matrix need no packing.
         if (is_panel_like(*task.left.begin(), task.product))
-            packed_from_ = std::max(left.begin, std::min(left.end, task.left.begin()->cols) /
-                                                    left_layout_.width * left_layout_.width);
+            packed_from_ = task.left.begin()->cols / left_layout_.width * left_layout_.width;
     }
 
     std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
@@ -120,11 +120,13 @@ class Part {
     }
 
  private:
-    // Where a tile can read a matrix as if it were a left panel: of the product's own type, aligned, in short rows.
+    // Where a tile can read a matrix as if it were a left panel: of the product's own type, aligned, in short rows (so all
+    // of it is in the first block of columns).
     static bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
         const std::ptrdiff_t size = size_of(A.dtype);
         return product.step_rows == 1 && size == product.element && A.col_stride == size &&
-               A.row_stride > 0 && A.row_stride <= short_row && A.row_stride % size == 0 &&
+               A.row_stride >= static_cast<std::ptrdiff_t>(A.cols) * size &&
+               A.row_stride <= short_row && A.row_stride % size == 0 &&
                reinterpret_cast<std::uintptr_t>(A.data) % static_cast<std::uintptr_t>(size) == 0;
     }
 

@@ -1,4 +1,4 @@
-// One layer forward. W is packed once; then every thread takes a few rows at a time, multiplies them block by block of
+// One layer forward. W is packed once, unless A has a few rows only; then every thread takes a few rows at a time, multiplies them block by block of
 // W's rows into a strip that stays in cache, and applies the activation on the way out.
 #include "bpls/linear.hpp"
 

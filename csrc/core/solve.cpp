@@ -43,15 +43,16 @@ class Workspace {
           left_(n > block ? left_layout_.size(n) : 0),
           right_(n > block ? right_layout_.size(n + m) : 0) {}
 
-    // Solves the system into W, or throws. `system` is what the error names.
-    void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
-               int n_threads, std::ptrdiff_t system = -1) {
+    // Solves the system into W, or says where that failed and leaves W alone.
+    std::optional<FailedPivot> solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge,
+                                     double* W, int n_threads) {
         copy_in(G, 0);
         copy_in(C, n_);
         const double shift = add_ridge(ridge);
-        factor(n_threads, shift, system);
+        if (const auto failed = factor(n_threads, shift)) return failed;
         back_substitute(n_threads);
         for (std::size_t i = 0; i < n_; ++i) std::copy_n(at(i, n_), m_, W + i * m_);
+        return std::nullopt;
     }
 
  private:
@@ -81,7 +82,7 @@ class Workspace {
 
     // Blocks of rows are factored one after the other inside of a larger one, which the rows below see as a whole: they
     // do not fit in the second cache and should be touched seldom.
-    void factor(int n_threads, double shift, std::ptrdiff_t system) {
+    std::optional<FailedPivot> factor(int n_threads, double shift) {
         const auto& triangular = table().triangular;
         const auto stride = static_cast<std::ptrdiff_t>(stride_);
         for (std::size_t outer = 0; outer < n_; outer += outer_block) {
@@ -92,7 +93,7 @@ class Workspace {
                 const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
                 if (done < size) {
                     const std::size_t pivot = k + static_cast<std::size_t>(done);
-                    throw NotPositiveDefinite(pivot, n_, *at(pivot, pivot), shift, system);
+                    return FailedPivot{pivot, n_, *at(pivot, pivot), shift};
                 }
                 for_each_chunk(n_threads, n_ + m_ - rows.end, [&](Range columns) noexcept {
                     triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
@@ -102,6 +103,7 @@ class Workspace {
             }
             update(n_threads, {outer, outer_end}, outer_end, n_);
         }
+        return std::nullopt;
     }
 
     // Takes the factored `rows` out of what is left: G -= UᵀU and C -= UᵀY for rows [from, until), columns from `from` on.
@@ -223,7 +225,9 @@ NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, d
 void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
            int n_threads) {
     check_shapes(G, C);
-    Workspace(G.rows, C.cols).solve(G, C, ridge, W, threads_for_call(n_threads));
+    Workspace workspace(G.rows, C.cols);
+    if (const auto failed = workspace.solve(G, C, ridge, W, threads_for_call(n_threads)))
+        throw failed->error();
 }
 
 void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
@@ -244,13 +248,11 @@ void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_t
     for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(n, m);
 
     parallel_for(n_threads, batch.count, [&](std::size_t s, int thread) noexcept {
-        try {
-            workspaces[static_cast<std::size_t>(thread)].solve(batch.G_of(s), batch.C_of(s), ridge,
-                                                               W + s * n * m, 1,
-                                                               static_cast<std::ptrdiff_t>(s));
-        } catch (const NotPositiveDefinite& error) {
-            failure.note(error);
-        }
+        auto failed = workspaces[static_cast<std::size_t>(thread)].solve(
+            batch.G_of(s), batch.C_of(s), ridge, W + s * n * m, 1);
+        if (!failed) return;
+        failed->system = static_cast<std::ptrdiff_t>(s);
+        failure.note(*failed);
     });
 }
 

@@ -128,14 +128,16 @@ BatchOutcome solve_batch(const Batch& batch, const Ridge& ridge, double* W, int 
     }
     const auto work = static_cast<double>(batch.count) * static_cast<double>(n * n * (n + 6 * m));
     if (work / 6 < parallel_threshold) n_threads = 1;
-    Groups groups(batch, ridge, W, n_threads);
     constexpr std::size_t piece = 8;  // groups that a thread takes at a time
-    parallel_for(n_threads, (groups.count() + piece - 1) / piece,
-                 [&](std::size_t item, int thread) noexcept {
-                     const std::size_t end = std::min((item + 1) * piece, groups.count());
-                     for (std::size_t group = item * piece; group < end; ++group)
-                         groups.solve(group, thread);
-                 });
+    const std::size_t piece_systems = piece * static_cast<std::size_t>(table().interleaved.lanes);
+    const std::size_t pieces = (batch.count + piece_systems - 1) / piece_systems;
+    n_threads =
+        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), pieces));
+    Groups groups(batch, ridge, W, n_threads);
+    parallel_for(n_threads, pieces, [&](std::size_t item, int thread) noexcept {
+        const std::size_t end = std::min((item + 1) * piece, groups.count());
+        for (std::size_t group = item * piece; group < end; ++group) groups.solve(group, thread);
+    });
     return groups.outcome();
 }
 
@@ -144,7 +146,7 @@ void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMat
                    int n_threads) {
     const BatchOutcome outcome =
         solve_batch({G, G_stride, C, C_stride, count}, ridge, W, n_threads);
-    if (outcome.failure) throw *outcome.failure;
+    if (outcome.failure) throw outcome.failure->error();
 }
 
 }  // namespace bpls

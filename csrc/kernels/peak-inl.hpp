@@ -8,7 +8,7 @@ namespace bpls::kernels {
 namespace {
 
 // Each lane of V multiplies and adds `step_rows` pairs. Every chain is its own multiplier, so that no product can be
-// taken out of the loop; times -2 it changes sign and never grows. The volatile values hide this from the compiler.
+// taken out of the loop; times -2 a float changes sign and never grows, and an integer wraps. The volatile values hide this from the compiler.
 template <class V, int step_rows>
 double peak(std::size_t rounds) noexcept {
     using T = typename V::Scalar;

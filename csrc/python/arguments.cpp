@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "core/batch.hpp"
@@ -135,19 +136,22 @@ void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t
     double largest = 0;
     double difference = 0;
     std::size_t row = 0, col = 0;
-    constexpr std::size_t block = 32;
-    for (std::size_t i0 = 0; i0 < n; i0 += block)
-        for (std::size_t j0 = i0; j0 < n; j0 += block)
-            for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
-                for (std::size_t j = std::max(j0, i); j < std::min(j0 + block, n); ++j) {
-                    const double upper = value_at(matrix, i, j), lower = value_at(matrix, j, i);
-                    largest = std::max({largest, std::abs(upper), std::abs(lower)});
-                    if (std::abs(upper - lower) > difference) {
-                        difference = std::abs(upper - lower);
-                        row = i;
-                        col = j;
+    {
+        const py::gil_scoped_release release;
+        constexpr std::size_t block = 32;
+        for (std::size_t i0 = 0; i0 < n; i0 += block)
+            for (std::size_t j0 = i0; j0 < n; j0 += block)
+                for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
+                    for (std::size_t j = std::max(j0, i); j < std::min(j0 + block, n); ++j) {
+                        const double upper = value_at(matrix, i, j), lower = value_at(matrix, j, i);
+                        largest = std::max({largest, std::abs(upper), std::abs(lower)});
+                        if (std::abs(upper - lower) > difference) {
+                            difference = std::abs(upper - lower);
+                            row = i;
+                            col = j;
+                        }
                     }
-                }
+    }
     if (difference > symmetry_tolerance * largest)
         throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
                               " is " + shown(value_at(matrix, row, col)) + " and " +
@@ -243,9 +247,14 @@ GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
                               array_.strides(0),
                               array_.itemsize()};
     check_rows("sample_weight", weights, rows, "one per row of A");
-    for (std::size_t i = 0; i < rows; ++i) {
+    const auto good = [](double weight) { return weight >= 0 && std::isfinite(weight); };
+    std::size_t i = 0;
+    {
+        const py::gil_scoped_release release;
+        while (i < rows && good(value_at(weights, i, 0))) ++i;
+    }
+    if (i < rows) {
         const double weight = value_at(weights, i, 0);
-        if (weight >= 0 && std::isfinite(weight)) continue;
         throw py::value_error("sample_weight contains " +
                               (std::isnan(weight)   ? "NaN"
                                : std::isinf(weight) ? "infinity"

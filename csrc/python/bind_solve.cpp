@@ -125,7 +125,7 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
         outcome = solve_batch(batch, ridge, data, threads);
     }
     if (outcome.suspect) check_systems(batch, threads);
-    if (outcome.failure) raise_singular(*outcome.failure, ridge);
+    if (outcome.failure) raise_singular(outcome.failure->error(), ridge);
     check_solution(data, count * G.rows * C.cols);
     return W;
 }

@@ -93,6 +93,23 @@ void blocks_of_columns_meet() {
         }
 }
 
+// Each row begins one value after the one before it, as in a sliding window. The array ends with the last row.
+void rows_may_overlap() {
+    const std::size_t d = 7;
+    for (const std::size_t n : {5, 67, 1029, 1031, 1036, 2045}) {
+        const std::vector<float> x = random_values<float>(n + d - 1, 8);
+        std::vector<double> G(n * n);
+        bpls::gram(bpls::row_major(x.data(), d, n, 1), std::nullopt, {}, G.data(), nullptr);
+        for (std::size_t i = 0; i < n; i += 31)
+            for (std::size_t j = 0; j < n; ++j) {
+                double exact = 0;
+                for (std::size_t k = 0; k < d; ++k)
+                    exact += static_cast<double>(x[k + i]) * static_cast<double>(x[k + j]);
+                CHECK(close(G[i * n + j], exact, 1e-6));
+            }
+    }
+}
+
 void rows_that_differ_are_refused() {
     const double one = 1;
     double G, C;
@@ -109,6 +126,7 @@ int main() {
         gram_is_right_in_all_layouts<double>();
         bits_do_not_depend_on_threads();
         blocks_of_columns_meet();
+        rows_may_overlap();
         rows_that_differ_are_refused();
     });
 }

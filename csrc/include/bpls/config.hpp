@@ -29,6 +29,8 @@ const std::vector<Level>& levels();
 // function of the library that computes does the same on its first call.
 const Level& active_level();
 
+// A thread that calls kernels keeps up to 16 MiB of scratch memory for the next call, until it ends.
+
 // True where the library was built with OpenMP; otherwise its threads are std::thread.
 bool has_openmp() noexcept;
 
