@@ -58,10 +58,12 @@ class Groups {
         kernels::Factored found;
         const unsigned failed =
             kernel_.factor(U, n, ridge_.eps, ridge_.relative, pivot_noise(n_), found);
-        const auto s = static_cast<std::size_t>(std::countr_zero(failed));  // the first of them
-        if (s < systems)
+        const unsigned real = (1u << systems) - 1;  // lanes that hold a system of their own
+        if (failed & real) {
+            const int s = std::countr_zero(failed & real);  // the first of them
             failure_.note({static_cast<std::size_t>(found.pivot[s]), n_, found.value[s],
-                           found.shift[s], static_cast<std::ptrdiff_t>(first + s)});
+                           found.shift[s], static_cast<std::ptrdiff_t>(first) + s});
+        }
 
         double* B = U + matrix_size_;
         for (std::size_t begin = 0; begin < m_; begin += max_cols) {
@@ -78,7 +80,7 @@ class Groups {
             kernel_.unpack(
                 B, all ? 1 : n, static_cast<int>(all ? n_ * m_ : cols),
                 starts(W_ + begin, static_cast<std::ptrdiff_t>(n_ * m_), first, systems).data(),
-                static_cast<std::ptrdiff_t>(m_), ((1u << systems) - 1) & ~failed);
+                static_cast<std::ptrdiff_t>(m_), real & ~failed);
         }
         if (!fine) suspect_ = true;
     }

@@ -28,6 +28,7 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
                         std::ptrdiff_t col_stride, int rows, int width, const double* weight,
                         unsigned char* panel, int lane, std::size_t panel_bytes) noexcept {
     T* out = reinterpret_cast<T*>(panel) + lane;
+    const auto next_panel = std::ptrdiff_t(panel_bytes / sizeof(T));  // elements
     const auto factor = [weight](int k) noexcept { return weighted ? T(weight[k]) : T(1); };
     const auto value = [](const unsigned char* p, T f) noexcept {
         return weighted ? T(read<S>(p)) * f : T(read<S>(p));
@@ -40,7 +41,7 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
             T* to = out;
             for (int c = 0; c < width; c += panel_width) {
                 for (int i = 0; i < panel_width; ++i) to[i] = value(source + (c + i) * size, f);
-                to += panel_bytes / sizeof(T);
+                to += next_panel;
             }
         }
     } else if (col_stride == size) {
@@ -50,7 +51,7 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
         }
     } else {
         for (int c = 0; c < width; ++c, source += col_stride) {
-            T* to = out + c / panel_width * (panel_bytes / sizeof(T)) + c % panel_width;
+            T* to = out + c / panel_width * next_panel + c % panel_width;
             for (int k = 0; k < rows; ++k)
                 to[k * panel_width] = value(source + k * row_stride, factor(k));
         }
@@ -78,6 +79,7 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
                 int rows, int width, const double*, unsigned char* panel, int lane,
                 std::size_t panel_bytes) noexcept {
     E* out = reinterpret_cast<E*>(panel) + lane * step_rows;
+    const auto next_panel = std::ptrdiff_t(panel_bytes / sizeof(E));  // elements
     const auto byte = [=](int k, std::ptrdiff_t offset) noexcept {
         return E(source[k * row_stride + offset] ^ flip);
     };
@@ -85,20 +87,19 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
     for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows) {
         if (col_stride == 1 && width % panel_width == 0) {
             E* to = out;
-            for (int c = 0; c < width; c += panel_width, to += panel_bytes / sizeof(E))
+            for (int c = 0; c < width; c += panel_width, to += next_panel)
                 for (int i = 0; i < panel_width; ++i)
                     for (int r = 0; r < step_rows; ++r) to[i * step_rows + r] = byte(k + r, c + i);
         } else {
             for (int c = 0; c < width; ++c) {
-                E* to =
-                    out + c / panel_width * (panel_bytes / sizeof(E)) + c % panel_width * step_rows;
+                E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
                 for (int r = 0; r < step_rows; ++r) to[r] = byte(k + r, c * col_stride);
             }
         }
     }
     if (k < rows)
         for (int c = 0; c < width; ++c) {
-            E* to = out + c / panel_width * (panel_bytes / sizeof(E)) + c % panel_width * step_rows;
+            E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
             for (int r = 0; r < step_rows; ++r)
                 to[r] = k + r < rows ? byte(k + r, c * col_stride) : E(0);
         }
