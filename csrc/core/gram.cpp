@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -120,14 +119,13 @@ class Part {
     }
 
  private:
-    // Where a tile can read a matrix as if it were a left panel: of the product's own type, aligned, in short rows (so all
-    // of it is in the first block of columns).
+    // Where a tile can read a matrix as if it were a left panel: of the product's own type, in short rows (so all of it is
+    // in the first block of columns).
     static bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
         const std::ptrdiff_t size = size_of(A.dtype);
-        return product.step_rows == 1 && size == product.element && A.col_stride == size &&
+        return product.step_rows == 1 && size == product.element && readable_in_place(A) &&
                A.row_stride >= static_cast<std::ptrdiff_t>(A.cols) * size &&
-               A.row_stride <= short_row && A.row_stride % size == 0 &&
-               reinterpret_cast<std::uintptr_t>(A.data) % static_cast<std::uintptr_t>(size) == 0;
+               A.row_stride <= short_row;
     }
 
     // Adds the product of a group of columns over one block of rows.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdint>
 #include <stdexcept>
 #include <vector>
 
@@ -18,13 +17,6 @@ namespace bpls {
 namespace {
 
 constexpr std::size_t strip_rows = 96;  // a multiple of every level's rows of a tile
-
-template <class T>
-bool readable_in_place(const ConstMatrix& A) noexcept {
-    constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(T));
-    return A.dtype == dtype_of<T>() && A.col_stride == size && A.row_stride % size == 0 &&
-           reinterpret_cast<std::uintptr_t>(A.data) % alignof(T) == 0;
-}
 
 template <class T>
 const kernels::Product& product_of() {
@@ -48,11 +40,11 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
     const kernels::Dense<T>& dense = dense_kernels<T>();
     const PanelLayout layout = right_panels(product);
     const std::size_t depth = A.cols, width = W.cols;
-    const std::size_t padded = layout.count(width) * layout.width;
+    const std::size_t padded = layout.padded(width);
 
     // W's panels, one set for every block of rows of W. For a few rows of A packing would take longer than the product:
     // then only what does not fill a panel is packed.
-    const bool W_in_place = A.rows < strip_rows && readable_in_place<T>(W);
+    const bool W_in_place = A.rows < strip_rows && W.dtype == dtype_of<T>() && readable_in_place(W);
     const std::size_t packed_from = W_in_place ? width / layout.width * layout.width : 0;
     const std::size_t depth_blocks = (depth + kernels::block_rows - 1) / kernels::block_rows;
     const std::size_t block_bytes = layout.size(width - packed_from);
@@ -73,7 +65,7 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
         dense.copy_rows[static_cast<int>(W.dtype)](W.at(depth, 0), W.row_stride, W.col_stride, 1,
                                                    width, start.data(), padded);
 
-    const bool in_place = readable_in_place<T>(A);
+    const bool in_place = A.dtype == dtype_of<T>() && readable_in_place(A);
     const std::size_t strips = (A.rows + strip_rows - 1) / strip_rows;
     int n_threads = threads_for_call(options.n_threads);
     if (static_cast<double>(A.rows) * static_cast<double>(depth * width) < parallel_threshold)

@@ -1,6 +1,7 @@
 #include "core/panels.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace bpls {
 namespace {
@@ -21,6 +22,12 @@ PanelLayout panels(const kernels::Product& product, const kernels::Pack* pack, i
 }
 
 }  // namespace
+
+bool readable_in_place(const ConstMatrix& matrix) noexcept {
+    const std::ptrdiff_t size = size_of(matrix.dtype);
+    return matrix.col_stride == size && matrix.row_stride % size == 0 &&
+           reinterpret_cast<std::uintptr_t>(matrix.data) % static_cast<std::uintptr_t>(size) == 0;
+}
 
 PanelLayout left_panels(const kernels::Product& product) noexcept {
     return panels(product, product.pack_left, product.mr, 0);

@@ -34,6 +34,9 @@ inline ConstMatrix ones_column(std::size_t rows) noexcept {
     return {&one, DType::u8, rows, 1, 0, 0};
 }
 
+// Where a kernel can read rows as arrays of the matrix's own type: aligned elements, side by side.
+bool readable_in_place(const ConstMatrix& matrix) noexcept;
+
 // How one side of a product is packed.
 struct PanelLayout {
     const kernels::Pack* pack;  // by DType

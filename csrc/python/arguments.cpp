@@ -264,6 +264,12 @@ GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
     column = weights;
 }
 
+bool all_finite(const double* values, std::size_t count, std::size_t step) {
+    for (std::size_t i = 0; i < count; ++i)
+        if (!std::isfinite(values[i * step])) return false;
+    return true;
+}
+
 void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,
                       const ConstMatrix* B, const GramOptions& options) {
     check_finite(A_name, A, options.n_threads);

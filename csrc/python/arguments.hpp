@@ -56,6 +56,9 @@ class GramWeights {
 
 std::string shape_of(const py::array& array);
 
+// Whether `count` values of a result, `step` apart, are finite.
+bool all_finite(const double* values, std::size_t count, std::size_t step = 1);
+
 // Called when a result is not finite: raises ValueError for the first argument that holds a NaN or an infinity, or,
 // where both are finite, for an overflow.
 [[noreturn]] void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,

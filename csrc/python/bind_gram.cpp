@@ -1,7 +1,4 @@
 // gram and cross.
-#include <algorithm>
-#include <cmath>
-
 #include "arguments.hpp"
 #include "register.hpp"
 
@@ -10,12 +7,6 @@ namespace {
 
 py::array_t<double> new_matrix(std::size_t rows, std::size_t cols) {
     return py::array_t<double>({static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(cols)});
-}
-
-bool all_finite(const double* values, std::size_t count, std::size_t step) {
-    for (std::size_t i = 0; i < count; ++i)
-        if (!std::isfinite(values[i * step])) return false;
-    return true;
 }
 
 py::object gram_(const py::object& A_, const py::object& B_, const py::object& bias_,
@@ -47,7 +38,7 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
     // A value of A that is not finite leaves its mark on the diagonal, so the data need no pass of their own.
     if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr, options);
     if (!with_B) return std::move(G);
-    if (!all_finite(C_data, n * B->cols, 1)) raise_not_finite("A", A, "B", &*B, options);
+    if (!all_finite(C_data, n * B->cols)) raise_not_finite("A", A, "B", &*B, options);
     return py::make_tuple(G, C);
 }
 
@@ -70,7 +61,7 @@ py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py:
         const py::gil_scoped_release release;
         cross(A, D, options, C_data);
     }
-    if (!all_finite(C_data, n * D.cols, 1)) raise_not_finite("A", A, "D", &D, options);
+    if (!all_finite(C_data, n * D.cols)) raise_not_finite("A", A, "D", &D, options);
     return C;
 }
 

@@ -8,23 +8,6 @@
 namespace bpls::python {
 namespace {
 
-// Runs the solver without the GIL and turns a failed factorisation into LinAlgError.
-template <class F>
-void run(const Ridge& ridge, F&& solver) {
-    try {
-        const py::gil_scoped_release release;
-        solver();
-    } catch (const NotPositiveDefinite& error) {
-        raise_singular(error, ridge);
-    }
-}
-
-bool all_finite(const double* values, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-        if (!std::isfinite(values[i])) return false;
-    return true;
-}
-
 // Finite G and C whose solution is not: the quotient of their scales overflows.
 void check_solution(const double* W, std::size_t count) {
     if (!all_finite(W, count))
@@ -49,7 +32,12 @@ py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py:
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1)});
     double* data = W.mutable_data();
-    run(ridge, [&] { solve(G, C, ridge, data, threads); });
+    try {
+        const py::gil_scoped_release release;
+        solve(G, C, ridge, data, threads);
+    } catch (const NotPositiveDefinite& error) {
+        raise_singular(error, ridge);
+    }
     check_solution(data, G.rows * C.cols);
     return W;
 }
