@@ -63,34 +63,86 @@ def with_ones(A, bias):
     return np.hstack([A, np.ones((len(A), 1), A.dtype)]) if bias else A
 
 
-def cross(A, D, *, bias=False, sample_weight=None):
-    X = with_ones(A.astype(np.float64), bias)
-    if sample_weight is not None:
-        X = X * sample_weight.astype(np.float64)[:, None]
-    return X.T @ D.astype(np.float64)
+def weights_of(A, sample_weight):
+    return np.ones(len(A)) if sample_weight is None else sample_weight.astype(np.float64)
 
 
-def cross_bound(A, D, *, bias=False, sample_weight=None):
+def transformed(A, *, bias=False, sample_weight=None, scale=None, center=False):
+    """Give (A - mean) * scale and a column of ones, in float64."""
+    X, w = A.astype(np.float64), weights_of(A, sample_weight)
+    if center and w.sum() > 0:
+        X = X - w @ X / w.sum()
+    return with_ones(X if scale is None else X * scale, bias)
+
+
+def cross(A, D, *, sample_weight=None, **transform):
+    X = transformed(A, sample_weight=sample_weight, **transform)
+    return (X * weights_of(A, sample_weight)[:, None]).T @ D.astype(np.float64)
+
+
+def cross_bound(A, D, *, bias=False, sample_weight=None, scale=None, center=False):
+    """Bound what `product_bound` does, and what scaling and centring the sums do to that."""
+    weighted = {"sample_weight": sample_weight}
     dtype = np.result_type(A, D)
-    magnitude = cross(np.abs(A), np.abs(D), bias=bias, sample_weight=sample_weight)
-    return product_bound(magnitude, len(A), dtype)
+    magnitude = cross(np.abs(A), np.abs(D), bias=bias, **weighted)
+    bound = product_bound(magnitude, len(A), dtype)
+    n = A.shape[1]
+    if center:
+        bound[:n] += centring_bound(magnitude[:n], A, A.dtype, D, dtype, **weighted)
+    return scaled_bound(bound, magnitude, scale, A)
 
 
-def gram(A, *, bias=False, sample_weight=None):
+def gram(A, *, sample_weight=None, **transform):
     """Sum in integers where the kernel promises the integer answer."""
-    if A.dtype == np.uint8 and sample_weight is None:
-        X = with_ones(A.astype(np.int64), bias)
+    if A.dtype == np.uint8 and sample_weight is None and set(transform) <= {"bias"}:
+        X = with_ones(A.astype(np.int64), **transform)
         return (X.T @ X).astype(np.float64)
-    X = with_ones(A.astype(np.float64), bias)
-    return cross(A, X, bias=bias, sample_weight=sample_weight)
+    X = transformed(A, sample_weight=sample_weight, **transform)
+    return (X * weights_of(A, sample_weight)[:, None]).T @ X
 
 
-def gram_bound(A, *, bias=False, sample_weight=None):
-    magnitude = gram(np.abs(A), bias=bias, sample_weight=sample_weight)
-    if A.dtype == np.uint8 and sample_weight is None:
+def gram_bound(A, *, bias=False, sample_weight=None, scale=None, center=False):
+    weighted = {"sample_weight": sample_weight}
+    magnitude = gram(np.abs(A), bias=bias, **weighted)
+    exact = A.dtype == np.uint8 and sample_weight is None
+    dtype = np.float64 if exact or A.dtype == np.float64 else np.float32
+    bound = np.zeros_like(magnitude) if exact else product_bound(magnitude, len(A), dtype)
+    n = A.shape[1]
+    if center:
+        bound[:n, :n] += centring_bound(magnitude[:n, :n], A, dtype, A, dtype, **weighted)
+        # The sums of centred columns are zero; our own are so up to the rounding of the mean and of the sum.
+        bound[:n, n:] += 2 * float64_bound(len(A)) * magnitude[:n, n:]
+        bound[n:, :n] = bound[:n, n:].T
+    bound = scaled_bound(bound, magnitude, scale, A)
+    return scaled_bound(bound.T, magnitude, scale, A).T
+
+
+def centring_bound(magnitude, A, A_dtype, D, D_dtype, *, sample_weight=None):
+    """How far centring may be off beyond the sums of products that it starts from.
+
+    It takes s t / w from them, where s, t and w are sums with bounds of their own: to first order
+    that is off by (ds t + s dt + s t dw / w) / w, doubled for the rest. Three roundings follow. Our
+    own means, and the differences from them, are as good as sums in float64.
+    """
+    ones = np.ones((len(A), 1))
+    s = cross(np.abs(A), ones, sample_weight=sample_weight)
+    t = cross(np.abs(D), ones, sample_weight=sample_weight).T
+    w = weights_of(A, sample_weight).sum()
+    if w == 0:
         return np.zeros_like(magnitude)
-    dtype = np.float64 if A.dtype == np.float64 else np.float32
-    return product_bound(magnitude, len(A), dtype)
+    float32 = np.float32 in (A_dtype, D_dtype) and sample_weight is not None
+    dw = product_bound(w, len(A), np.float32 if float32 else np.float64)
+    ds, dt = product_bound(s, len(A), A_dtype), product_bound(t, len(A), D_dtype)
+    return 2 * (ds * t + s * dt + s * t * dw / w) / w + gamma(3, U64) * magnitude
+
+
+def scaled_bound(bound, magnitude, scale, A):
+    """Multiply the rows of A's columns. The kernel rounds once for that; our own scaled sums are not the kernel's."""
+    if scale is None:
+        return bound
+    factors = np.ones(len(bound))
+    factors[: A.shape[1]] = np.abs(scale)
+    return (bound + 2 * float64_bound(len(A)) * magnitude) * factors[:, None]
 
 
 # ---------------------------------------------------------------------------------------------

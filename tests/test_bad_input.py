@@ -96,6 +96,25 @@ def rows_of_every_option():
     for kernel in (*SUMMING, "linear"):
         for value in ("no", 1, None):
             yield row(kernel, f"bias is {value!r}", TypeError, names("bias"), bias=value)
+    for value in ("no", 1, None):
+        yield row("gram", f"center is {value!r}", TypeError, names("center"), center=value)
+    for kernel in ("gram", "cross"):
+        for value in (np.nan, np.inf, -np.inf, 10**400):
+            shown = f"{value:.0e}" if isinstance(value, float) else "larger than any float"
+            yield row(kernel, f"scale is {shown}", ValueError, names("scale"), scale=value)
+        for value in (1j, object(), "wide", ["a"] * 4, np.ones(4, np.uint8), np.ones(4, complex)):
+            what = f"scale is a {type(value).__name__} of no factors"
+            yield row(kernel, what, TypeError, names("scale"), scale=value)
+        for shape in ((3,), (5,), (4, 1), (1, 4), (0,)):
+            what = f"scale has shape {shape} for 4 columns"
+            yield row(kernel, what, ValueError, names("scale"), scale=np.ones(shape))
+        for value, word in ((np.nan, "NaN"), (-np.inf, "infinity")):
+            bad = replaced_at(np.ones(4), 2, value)
+            message = rf"\bscale contains {word} at \[2\]"
+            yield row(kernel, f"scale holds {value}", ValueError, message, scale=bad)
+        message = names("A", "scale", "overflow")
+        large = np.full(4, 1e308)
+        yield row(kernel, "scale overflows", ValueError, message, scale=large)
     message = names("activation", "identity")
     yield row("linear", "activation is unknown", ValueError, message, activation="swish")
     for value in (3, None, b"tanh"):

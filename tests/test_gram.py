@@ -26,6 +26,16 @@ def problems(draw):
     return A, B, {"bias": draw(st.booleans()), "sample_weight": sample_weight}
 
 
+@st.composite
+def transforms(draw, columns):
+    factors = np.random.default_rng(columns).standard_normal(columns)
+    scale = draw(st.sampled_from([None, 1 / 255, -3, np.float32(0), np.array(2.5), factors]))
+    if scale is factors:
+        layout = draw(st.sampled_from(reference.LAYOUTS))
+        scale = reference.in_layout(factors.astype(draw(st.sampled_from(FLOATS))), layout)
+    return {"scale": scale}
+
+
 def random_problem(rows, n, m, dtype):
     rng = np.random.default_rng([rows, n, m])
     b_dtype = np.float32 if dtype == np.uint8 else dtype
@@ -65,6 +75,49 @@ def test_cross_is_within_the_bound_of_the_reference(problem, n_threads):
     check_cross(bf.cross(A, D, n_threads=n_threads, **options), A, D, **options)
 
 
+@given(data=st.data(), problem=problems(), center=st.booleans())
+def test_scaled_and_centred_products_are_within_the_bound_of_the_reference(
+    data, problem, center, n_threads
+):
+    A, B, options = problem
+    scaled = options | data.draw(transforms(A.shape[1]))
+    check_cross(bf.cross(A, B, n_threads=n_threads, **scaled), A, B, **scaled)
+    options = scaled | {"center": center}
+    check_gram(bf.gram(A, n_threads=n_threads, **options), A, **options)
+    G, C = bf.gram(A, B, n_threads=n_threads, **options)
+    check_gram(G, A, **options)
+    check_cross(C, A, B, **options)
+    if center and options["bias"]:
+        assert not G[-1, :-1].any(), "the sums of centred columns are not zero"
+
+
+@given(data=st.data())
+def test_a_centred_uint8_gram_is_the_integer_answer_rounded_once(data, n_threads):
+    rows = data.draw(ROWS)
+    A = data.draw(reference.arrays((rows, data.draw(COLUMNS)), [np.uint8]))
+    X = A.astype(np.int64)
+    expected = (rows * (X.T @ X) - np.outer(X.sum(0), X.sum(0))) / max(rows, 1)
+    assert same_bits(bf.gram(A, center=True, n_threads=n_threads), expected)
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+def test_constant_columns_have_no_variance(dtype, n_threads):
+    A = np.broadcast_to(np.array([7, 0, 200], dtype), (9001, 3))
+    assert (np.diag(bf.gram(A, center=True, n_threads=n_threads)) >= 0).all()
+    weights = np.random.default_rng(0).random(9001)
+    G = bf.gram(A, center=True, sample_weight=weights, n_threads=n_threads)
+    assert (np.diag(G) >= 0).all()
+    uncentred = bf.gram(A, sample_weight=weights, n_threads=n_threads)
+    assert (np.abs(G) <= 1e-6 * uncentred).all()
+
+
+def test_weights_of_zero_leave_nothing_to_centre():
+    A, B = random_problem(30, 4, 2, np.float32)
+    G, C = bf.gram(A, B, bias=True, center=True, sample_weight=np.zeros(30))
+    assert not G.any()
+    assert not C.any()
+
+
 @pytest.mark.parametrize("dtype", A_DTYPES)
 @pytest.mark.parametrize(
     ("rows", "n", "m"),
@@ -76,9 +129,10 @@ def test_cross_is_within_the_bound_of_the_reference(problem, n_threads):
 )
 def test_large_shapes_are_within_the_bound_of_the_reference(rows, n, m, dtype, n_threads):
     A, B = random_problem(rows, n, m, dtype)
-    G, C = bf.gram(A, B, bias=True, n_threads=n_threads)
-    check_gram(G, A, bias=True)
-    check_cross(C, A, B, bias=True)
+    options = {"bias": True, "scale": np.linspace(-1, 2, n), "center": True}
+    G, C = bf.gram(A, B, n_threads=n_threads, **options)
+    check_gram(G, A, **options)
+    check_cross(C, A, B, **options)
     check_cross(bf.cross(A, B, bias=True, n_threads=n_threads), A, B, bias=True)
 
 
@@ -95,9 +149,12 @@ def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, dtype, weighte
     A, B = random_problem(rows, n, m, dtype)
     weights = np.random.default_rng(rows).uniform(0, 2, rows) if weighted else None
     options = {"bias": True, "sample_weight": weights}
-    reference.assert_same_bits_at_every_thread_count(
-        lambda n_threads: np.hstack(bf.gram(A, B, n_threads=n_threads, **options))
-    )
+    for center in (False, True):
+        reference.assert_same_bits_at_every_thread_count(
+            lambda n_threads, center=center: np.hstack(
+                bf.gram(A, B, center=center, n_threads=n_threads, **options)
+            )
+        )
     reference.assert_same_bits_at_every_thread_count(
         lambda n_threads: bf.cross(A, B, n_threads=n_threads, **options)
     )

@@ -1,4 +1,5 @@
-// Gram matrices and cross products, [A 1]ᵀ W [A 1 B].
+// Gram matrices and cross products, AᵀW [A B]. What a bias or a mean needs beyond that are the sums of columns, which
+// come from the same panels.
 //
 // The rows are cut into slots of a fixed size and the columns into blocks of a fixed size, so the additions of every
 // result happen in one order whatever the number of threads. A thread takes a slot, sums it into memory of its own, and
@@ -36,7 +37,7 @@ std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
 }
 
 // One product over all rows: leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: of their
-// product only the upper triangle is computed, into G; the rest goes to C.
+// product only the upper triangle is computed, into G; the rest goes to C. `column_sums`, where not null, gets 1ᵀ W right.
 struct Task {
     const kernels::Product& product;
     Columns left;
@@ -44,7 +45,9 @@ struct Task {
     std::size_t symmetric;
     std::optional<ConstMatrix> weight;
     double* G;
+    std::size_t G_stride;
     double* C;
+    double* column_sums;
 };
 
 // A block of a task's result, and the sums of one slot for it. Its scratch memory holds the panels of a chunk of blocks
@@ -59,7 +62,8 @@ class Part {
           right_layout_(right_panels(task.product)),
           stride_(right_layout_.padded(right.size())),
           chunk_blocks_(1),
-          packed_from_(left.begin) {
+          packed_from_(left.begin),
+          with_column_sums_(task.column_sums && left.begin == 0) {
         // Where the sums outgrow the second cache and a panel serves several groups of them, several blocks of rows are
         // packed, and a group takes them all before the next one is touched.
         if (sums_bytes() > small_sums && right.size() > 2 * group_columns)
@@ -94,6 +98,12 @@ class Part {
                          left_of(scratch, block) + left_layout_.size(packed_from_ - left_.begin));
             pack_columns(right_layout_, task_->right, right_, first, rows_of(block),
                          weights_of(first, rows_of(block), scratch), right_of(scratch, block));
+            if (with_column_sums_)
+                for (std::size_t panel = 0; panel < right_layout_.count(right_.size()); ++panel)
+                    task_->product.column_sums(
+                        right_of(scratch, block) + panel * right_layout_.bytes,
+                        steps_of(task_->product, rows_of(block)),
+                        column_sums_of(scratch) + panel * right_layout_.width);
         }
         const std::size_t i_group = round_up(group_columns, left_layout_.width);
         const std::size_t j_group = round_up(group_columns, right_layout_.width);
@@ -112,10 +122,13 @@ class Part {
         for (std::size_t i = left_.begin; i < left_.end; ++i, sums += stride_) {
             std::size_t j = std::max(right_.begin, std::min(i, symmetric));
             for (; j < std::min(right_.end, symmetric); ++j)
-                task_->G[i * symmetric + j] += sums[j - right_.begin];
+                task_->G[i * task_->G_stride + j] += sums[j - right_.begin];
             for (; j < right_.end; ++j)
                 task_->C[i * outputs + j - symmetric] += sums[j - right_.begin];
         }
+        if (with_column_sums_)
+            for (std::size_t j = right_.begin; j < right_.end; ++j)
+                task_->column_sums[j] += column_sums_of(scratch)[j - right_.begin];
     }
 
  private:
@@ -175,9 +188,11 @@ class Part {
             1, converted, 1);
         return converted;
     }
-    std::size_t sums_bytes() const noexcept {
-        return left_layout_.padded(left_.size()) * stride_ * sizeof(double);
+    // The sums of columns are the last row.
+    std::size_t sums_rows() const noexcept {
+        return left_layout_.padded(left_.size()) + (with_column_sums_ ? 1 : 0);
     }
+    std::size_t sums_bytes() const noexcept { return sums_rows() * stride_ * sizeof(double); }
     unsigned char* left_of(unsigned char* scratch, std::size_t block) const noexcept {
         return scratch + block * block_bytes();
     }
@@ -186,6 +201,9 @@ class Part {
     }
     double* sums_of(unsigned char* scratch) const noexcept {
         return reinterpret_cast<double*>(scratch + sums_offset());
+    }
+    double* column_sums_of(unsigned char* scratch) const noexcept {
+        return sums_of(scratch) + (sums_rows() - 1) * stride_;
     }
 
     const Task* task_;
@@ -196,6 +214,8 @@ class Part {
     std::size_t stride_;
     std::size_t chunk_blocks_;
     std::size_t packed_from_;  // the first column of the left side that is packed
+    bool
+        with_column_sums_;  // the parts of the first block of the left side take those of the right
 };
 
 using Group = std::vector<Part>;  // parts that share one pass over the rows
@@ -292,17 +312,40 @@ const kernels::Product& gram_product(DType a, bool weighted) {
     return a == DType::u8 && !weighted ? table().u8 : float_product(a, a);
 }
 
-Columns with_bias(const ConstMatrix& A, bool bias) noexcept {
-    Columns columns;
-    columns.append(A);
-    if (bias) columns.append(ones_column(A.rows));
-    return columns;
+void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& options) {
+    if (B && A.rows != B->rows)
+        throw std::invalid_argument("A has " + std::to_string(A.rows) + " rows, its partner " +
+                                    std::to_string(B->rows));
+    if (!options.scale.empty() && options.scale.size() != A.cols)
+        throw std::invalid_argument("A has " + std::to_string(A.cols) + " columns, scale " +
+                                    std::to_string(options.scale.size()) + " factors");
 }
 
-void check_rows(const ConstMatrix& A, const ConstMatrix& B) {
-    if (A.rows != B.rows)
-        throw std::invalid_argument("A has " + std::to_string(A.rows) + " rows, its partner " +
-                                    std::to_string(B.rows));
+// The sum of the weights as a product in float32 (`narrow`) or float64 takes them.
+double total_weight(const std::optional<ConstMatrix>& weight, std::size_t rows, bool narrow) {
+    if (!weight) return static_cast<double>(rows);
+    constexpr std::size_t block = 256;
+    double values[block];
+    double total = 0;
+    for (std::size_t row = 0; row < rows; row += block) {
+        const std::size_t count = std::min(block, rows - row);
+        table().dense_f64.copy_rows[static_cast<int>(weight->dtype)](
+            weight->at(row, 0), weight->row_stride, weight->col_stride, count, 1, values, 1);
+        double sum = 0;
+        for (std::size_t k = 0; k < count; ++k)
+            sum += narrow ? static_cast<double>(static_cast<float>(values[k])) : values[k];
+        total += sum;
+    }
+    return total;
+}
+
+// What centring makes of a sum of products, given the sums of its two columns. Integers lose nothing before the division.
+double centred(double sum, double of_left, double of_right, double weight) noexcept {
+    return (weight * sum - of_left * of_right) / weight;
+}
+
+void scale_row(double factor, double* row, std::size_t count) noexcept {
+    for (std::size_t j = 0; j < count; ++j) row[j] *= factor;
 }
 
 void mirror(double* G, std::size_t n) noexcept {
@@ -318,32 +361,62 @@ void mirror(double* G, std::size_t n) noexcept {
 
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
+    check(A, B ? &*B : nullptr, options);
     const auto& weight = options.sample_weight;
-    const Columns left = with_bias(A, options.bias);
-    const std::size_t n = left.width();
+    const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
+    std::vector<double> sums(options.bias || options.center ? n + m : 0);
+    double* const sums_of_A = sums.empty() ? nullptr : sums.data();
+    double* const sums_of_B = sums.empty() ? nullptr : sums.data() + n;
+    const Columns left = Columns().append(A);
     const kernels::Product& product = gram_product(A.dtype, weight.has_value());
-    std::vector<Task> tasks = {{product, left, left, n, weight, G, C}};
+    std::vector<Task> tasks = {{product, left, left, n, weight, G, stride, C, sums_of_A}};
     if (B) {
-        check_rows(A, *B);
         const kernels::Product& cross_product = float_product(A.dtype, B->dtype);
         if (&cross_product == &product)
             tasks[0].right.append(*B);
         else
-            tasks.push_back({cross_product, left, Columns().append(*B), 0, weight, nullptr, C});
-        std::fill_n(C, n * B->cols, 0.0);
+            tasks.push_back(
+                {cross_product, left, Columns().append(*B), 0, weight, nullptr, 0, C, sums_of_B});
+        std::fill_n(C, stride * m, 0.0);
     }
-    std::fill_n(G, n * n, 0.0);
+    std::fill_n(G, stride * stride, 0.0);
     run(tasks, A.rows, options.n_threads);
-    mirror(G, n);
+
+    const double total = sums.empty() ? 0 : total_weight(weight, A.rows, &product != &table().f64);
+    if (options.center && total > 0) {
+        for (std::size_t i = 0; i < n; ++i) {
+            double* row = G + i * stride;
+            for (std::size_t j = i; j < n; ++j)
+                row[j] = centred(row[j], sums_of_A[i], sums_of_A[j], total);
+            if (row[i] < 0) row[i] = 0;  // rounding, of a column that hardly varies
+            for (std::size_t j = 0; j < m; ++j)
+                C[i * m + j] = centred(C[i * m + j], sums_of_A[i], sums_of_B[j], total);
+        }
+        std::fill_n(sums_of_A, n, 0.0);
+    }
+    if (options.bias) {
+        for (std::size_t i = 0; i < n; ++i) G[i * stride + n] = sums_of_A[i];
+        G[n * stride + n] = total;
+        std::copy_n(sums_of_B, m, C + n * m);
+    }
+    for (std::size_t i = 0; i < options.scale.size(); ++i) {
+        scale_row(options.scale[i], G + i * stride + i, stride - i);
+        for (std::size_t j = i; j < n; ++j) G[i * stride + j] *= options.scale[j];
+        scale_row(options.scale[i], C + i * m, m);
+    }
+    mirror(G, stride);
 }
 
 void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C) {
-    check_rows(A, D);
-    const Columns left = with_bias(A, options.bias);
-    std::fill_n(C, left.width() * D.cols, 0.0);
-    run({{float_product(A.dtype, D.dtype), left, Columns().append(D), 0, options.sample_weight,
-          nullptr, C}},
+    check(A, &D, options);
+    if (options.center) throw std::invalid_argument("cross() does not centre");
+    const std::size_t m = D.cols;
+    std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
+    run({{float_product(A.dtype, D.dtype), Columns().append(A), Columns().append(D), 0,
+          options.sample_weight, nullptr, 0, C, options.bias ? C + A.cols * m : nullptr}},
         A.rows, options.n_threads);
+    for (std::size_t i = 0; i < options.scale.size(); ++i)
+        scale_row(options.scale[i], C + i * m, m);
 }
 
 }  // namespace bpls

@@ -10,7 +10,7 @@
 
 namespace bpls {
 
-// The columns of up to three matrices of equal row counts, side by side.
+// The columns of one or two matrices of equal row counts, side by side.
 class Columns {
  public:
     Columns& append(const ConstMatrix& matrix) noexcept {
@@ -23,16 +23,10 @@ class Columns {
     const ConstMatrix* end() const noexcept { return parts_.data() + count_; }
 
  private:
-    std::array<ConstMatrix, 3> parts_{};
+    std::array<ConstMatrix, 2> parts_{};
     std::size_t count_ = 0;
     std::size_t width_ = 0;
 };
-
-// A column of ones as tall as anything: one byte, read again and again.
-inline ConstMatrix ones_column(std::size_t rows) noexcept {
-    static constexpr unsigned char one = 1;
-    return {&one, DType::u8, rows, 1, 0, 0};
-}
 
 // Where a kernel can read rows as arrays of the matrix's own type: aligned elements, side by side.
 bool readable_in_place(const ConstMatrix& matrix) noexcept;

@@ -156,6 +156,31 @@ void tile(const unsigned char* left, std::ptrdiff_t left_stride, const unsigned 
         for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
 }
 
+// The packed element that stands for a factor of one in each of its rows.
+template <class T, int step_rows>
+constexpr T packed_one = step_rows == 1 ? T(1) : T(step_rows == 2 ? 0x00010001 : 0x01010101);
+
+template <class V, int nv, int step_rows, bool headed>
+void column_sums(const unsigned char* right, int steps, double* out) noexcept {
+    using T = typename V::Scalar;
+    constexpr int chains = 4;  // sums that do not wait for one another
+    const T* b = reinterpret_cast<const T*>(right) + (headed ? nv * V::lanes : 0);
+    const V one = V::broadcast(packed_one<T, step_rows>);
+    V sum[chains][nv];
+    for (int c = 0; c < chains; ++c)
+        for (int j = 0; j < nv; ++j) sum[c][j] = V::zero();
+    int k = 0;
+    for (; k + chains <= steps; k += chains)
+#pragma GCC unroll 12
+        for (int c = 0; c < chains; ++c, b += nv * V::lanes)
+#pragma GCC unroll 12
+            for (int j = 0; j < nv; ++j) sum[c][j].multiply_add(one, V::load(b + j * V::lanes));
+    for (; k < steps; ++k, b += nv * V::lanes)
+        for (int j = 0; j < nv; ++j) sum[0][j].multiply_add(one, V::load(b + j * V::lanes));
+    for (int c = 0; c < chains; ++c)
+        for (int j = 0; j < nv; ++j) sum[c][j].add_to(out + j * V::lanes);
+}
+
 // ---- the products
 
 template <class V, int mr, int nv>
@@ -174,6 +199,7 @@ constexpr Product float_product() noexcept {
             .pack_right = {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>,
                            wide ? &pack<double, T, nr> : nullptr},
             .tile = &tile<V, mr, nv, false>,
+            .column_sums = &column_sums<V, nv, 1, false>,
             .peak = &peak<V, 1>};
 }
 
@@ -189,6 +215,7 @@ constexpr Product pairs_product() noexcept {
             .pack_left = {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
             .pack_right = {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
             .tile = &tile<V, mr, nv, false>,
+            .column_sums = &column_sums<V, nv, 2, false>,
             .peak = &peak<V, 2>};
 }
 
@@ -204,6 +231,7 @@ constexpr Product quads_product() noexcept {
             .pack_left = {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
             .pack_right = {&pack_quads_right<nr>, nullptr, nullptr},
             .tile = &tile<V, mr, nv, true>,
+            .column_sums = &column_sums<V, nv, 4, true>,
             .peak = &peak<V, 4>};
 }
 

@@ -32,6 +32,9 @@ using Tile = void (*)(const unsigned char* left, std::ptrdiff_t left_stride,
                       const unsigned char* right, int steps, double* out,
                       std::ptrdiff_t stride) noexcept;
 
+// out[j] += Σ_k right[k, j] over the nr columns of a right panel.
+using ColumnSums = void (*)(const unsigned char* right, int steps, double* out) noexcept;
+
 // Does nothing but multiply-adds of one arithmetic, in registers, `rounds` times over. Returns how many operations that
 // was; a multiplication and an addition are two.
 using Peak = double (*)(std::size_t rounds) noexcept;
@@ -48,6 +51,7 @@ struct Product {
     Pack pack_left[3];
     Pack pack_right[3];
     Tile tile;
+    ColumnSums column_sums;
     Peak peak;
 };
 

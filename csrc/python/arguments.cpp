@@ -264,6 +264,39 @@ GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
     column = weights;
 }
 
+GramScale::GramScale(const py::object& scale, std::size_t columns) {
+    if (scale.is_none()) return;
+    const bool is_array = py::isinstance<py::array>(scale);
+    const bool many = is_array ? py::reinterpret_borrow<py::array>(scale).ndim() > 0
+                               : PySequence_Check(scale.ptr()) == 1;
+    if (!many) {
+        const double number = as_number("scale", scale);
+        if (!std::isfinite(number))
+            throw py::value_error("scale is " + shown(number) +
+                                  "; expected a finite number or one per column of A");
+        factors.assign(columns, number);
+        return;
+    }
+    const py::array array = as_array("scale", scale);
+    check_ndim("scale", array, 1, "(columns,)");
+    const ConstMatrix values{static_cast<const unsigned char*>(array.data()),
+                             dtype_of_array(array),
+                             static_cast<std::size_t>(array.shape(0)),
+                             1,
+                             array.strides(0),
+                             array.itemsize()};
+    if (values.rows != columns)
+        throw py::value_error("scale has " + std::to_string(values.rows) + " factors; expected " +
+                              std::to_string(columns) + ", one per column of A");
+    for (std::size_t i = 0; i < columns; ++i) {
+        factors.push_back(value_at(values, i, 0));
+        if (!std::isfinite(factors[i]))
+            throw py::value_error(std::string("scale contains ") +
+                                  (std::isnan(factors[i]) ? "NaN" : "infinity") + " at [" +
+                                  std::to_string(i) + "]; expected finite values");
+    }
+}
+
 bool all_finite(const double* values, std::size_t count, std::size_t step) {
     for (std::size_t i = 0; i < count; ++i)
         if (!std::isfinite(values[i * step])) return false;
@@ -274,6 +307,10 @@ void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_na
                       const ConstMatrix* B, const GramOptions& options) {
     check_finite(A_name, A, options.n_threads);
     if (B) check_finite(B_name, *B, options.n_threads);
+    if (!options.scale.empty())
+        throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
+                              " or scale has values whose products overflow; convert " + A_name +
+                              " to float64 or take a smaller scale");
     const bool narrow = A.dtype != DType::f64 && !(B && B->dtype == DType::f64);
     throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
                           (options.sample_weight ? " or sample_weight" : "") +

@@ -54,6 +54,14 @@ class GramWeights {
     py::array array_;  // what the column lies in
 };
 
+// scale: a finite number or one for each of A's columns, or None.
+class GramScale {
+ public:
+    GramScale(const py::object& scale, std::size_t columns);
+
+    std::vector<double> factors;  // empty for None
+};
+
 std::string shape_of(const py::array& array);
 
 // Whether `count` values of a result, `step` apart, are finite.

@@ -10,10 +10,12 @@ py::array_t<double> new_matrix(std::size_t rows, std::size_t cols) {
 }
 
 py::object gram_(const py::object& A_, const py::object& B_, const py::object& bias_,
+                 const py::object& scale_, const py::object& center_,
                  const py::object& sample_weight, const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
     const bool bias = as_flag("bias", bias_);
+    const bool center = as_flag("center", center_);
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_size("A", n, n);
     const bool with_B = !B_.is_none();
@@ -24,8 +26,9 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
         check_rows("B", *B, A.rows, "one per row of A");
         check_size("B", n, B->cols);
     }
+    const GramScale scale(scale_, A.cols);
     const GramWeights weights(sample_weight, A.rows);
-    const GramOptions options{bias, weights.column, as_threads(n_threads)};
+    const GramOptions options{bias, weights.column, as_threads(n_threads), scale.factors, center};
 
     py::array_t<double> G = new_matrix(n, n);
     py::array_t<double> C = new_matrix(n, with_B ? B->cols : 0);
@@ -43,7 +46,8 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
 }
 
 py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py::object& bias_,
-                           const py::object& sample_weight, const py::object& n_threads) {
+                           const py::object& scale_, const py::object& sample_weight,
+                           const py::object& n_threads) {
     const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
     const ConstMatrix A = as_matrix("A", A_array);
     const bool bias = as_flag("bias", bias_);
@@ -52,8 +56,9 @@ py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py:
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_rows("D", D, A.rows, "one per row of A");
     check_size("A", n, D.cols);
+    const GramScale scale(scale_, A.cols);
     const GramWeights weights(sample_weight, A.rows);
-    const GramOptions options{bias, weights.column, as_threads(n_threads)};
+    const GramOptions options{bias, weights.column, as_threads(n_threads), scale.factors};
 
     py::array_t<double> C = new_matrix(n, D.cols);
     double* C_data = C.mutable_data();
