@@ -13,19 +13,28 @@ except ModuleNotFoundError as error:
         "Start Python in another folder, or install with: pip install -e ."
     ) from error
 from bpls_fast.activation import Activation, activations
+from bpls_fast.classifier import fit_classifier
 from bpls_fast.configuration import config, get_cmake_dir, get_include, show_config
+from bpls_fast.injective import fit_injective
 from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer
+from bpls_fast.network import Cost, Network
+from bpls_fast.report import FitReport
 
 if TYPE_CHECKING:
     from bpls_fast import datasets as datasets
 
 __all__ = [
     "Activation",
+    "Cost",
+    "FitReport",
+    "Network",
     "__version__",
     "activations",
     "config",
     "cross",
     "datasets",
+    "fit_classifier",
+    "fit_injective",
     "get_cmake_dir",
     "get_include",
     "gram",

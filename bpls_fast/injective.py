@@ -1,0 +1,127 @@
+"""Algorithm 1 of the paper: one random forward pass, one backward sweep, done. For mappings from numbers to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bpls_fast.network import Network
+from bpls_fast.report import Callback, FitReport, Recorder
+from bpls_fast.samples import checked_regression
+from bpls_fast.sweep import Array, Sweep
+
+__all__ = ["fit_injective"]
+
+REFINEMENTS = 2
+"""Steps that take the bias of the ridge out of a solve: on a well-posed problem the answer is that of least squares."""
+
+
+def fit_injective(
+    net: Network,
+    X: ArrayLike,
+    Y: ArrayLike,
+    *,
+    eps: float = 1e-6,
+    safeguard: bool = True,
+    target: str = "joint",
+    choose_output: str = "mean",
+    margin: float | Sequence[float] = 1e-2,
+    sample_weight: ArrayLike | None = None,
+    verbose: int = 0,
+    callback: Callback | None = None,
+) -> FitReport:
+    """Train a network to give Y for X, in one backward sweep from its present weights (Algorithm 1).
+
+    Parameters
+    ----------
+    net : Network
+        Trained in place; its weights are the random start. If the call raises they are left as they were.
+    X : (d, inputs) array of uint8, float32 or float64
+        The data; bytes are read as they are, no float copy is made.
+    Y : (d, outputs) or (d,) array
+        What the network should give; values outside the range of the output activation are moved into it.
+    eps : float
+        The ridge of every layer, relative to the mean of its Gram's diagonal. It grows, with a warning, where it is too
+        small for a factorisation.
+    safeguard : bool
+        Besides the sweep's weights, try them with the output layer solved again on the new hidden layers, and the start
+        with nothing but its output layer solved; keep the one with the smallest training error. False is the paper's
+        algorithm to the letter.
+    target : {"joint", "per_output"}
+        How the target of a hidden layer follows from the outputs of the layer above: the smallest change that closes
+        the errors of all of them at once, or the paper's formula, which takes one output.
+    choose_output : {"mean", "last", "label", "cyclic", "least_squares", "damped"}
+        For "per_output": which output that is, or how the values of all are combined; see `bpls_fast.sweep.correction`.
+    margin : float or sequence of float
+        How far inside the range of their activation the targets of hidden layers are kept: of all, or of each.
+    sample_weight : (d,) array, optional
+        Weights >= 0 of the rows.
+    verbose : int
+        1 shows a progress bar.
+    callback : function of one FitReport, optional
+        Called after every candidate; returning True ends the fit there.
+
+    Returns
+    -------
+    FitReport
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> x = np.linspace(-1, 1, 50)[:, np.newaxis]
+    >>> net = bf.Network([1, 20, 1], activation="tanh", output_activation="identity", seed=0)
+    >>> report = bf.fit_injective(net, x, np.sin(3 * x))
+    >>> bool(np.abs(net.forward(x) - np.sin(3 * x)).max() < 0.05)
+    True
+    """
+    X, Y, sample_weight = checked_regression(net, X, Y, sample_weight)
+    if not isinstance(safeguard, (bool, np.bool_)):
+        raise TypeError(f"safeguard is {safeguard!r}; expected True or False")
+    record = Recorder(
+        "Algorithm 1", eps, steps=3 if safeguard else 1, verbose=verbose, callback=callback
+    )
+    sweep = Sweep(
+        net,
+        record,
+        target=target,
+        choose_output=choose_output,
+        margin=margin,
+        refinements=REFINEMENTS,
+    )
+    record.report.margins = sweep.margins
+    B = net.activations[-1].inverse(Y)
+    with record.phase("forward"):
+        A = net.layer_inputs(X)
+
+    def candidates() -> Iterator[Network]:
+        swept = net.with_weights(sweep(A, B, sample_weight))
+        yield swept
+        if not safeguard:
+            return
+        for start in (swept, net):
+            with record.phase("forward"):
+                last = start.layer_inputs(X)[-1]
+            output = sweep.solve(sweep.gram(last, B, sample_weight))
+            yield net.with_weights([*start.weights[:-1], output])
+
+    best, least, stopped = net, np.inf, "the best of three candidates" if safeguard else "one sweep"
+    for index, candidate in enumerate(candidates()):
+        with record.phase("forward"):
+            loss = _error(candidate.forward(X), Y, sample_weight)
+        record.report.loss.append(loss)
+        if loss < least:
+            best, least, record.report.best = candidate, loss, index
+        if record.step():
+            stopped = "the callback asked to stop"
+            break
+    net.weights, net.input_scale = best.weights, net.scale_of(X)
+    return record.finish(stopped)
+
+
+def _error(outputs: Array, Y: Array, sample_weight: Array | None) -> float:
+    """Root-mean-square error over rows and outputs."""
+    squares = np.square(outputs - Y, dtype=np.float64).mean(axis=1)
+    return float(np.sqrt(np.average(squares, weights=sample_weight)))

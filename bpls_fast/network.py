@@ -1,0 +1,389 @@
+"""The network: layer sizes, activations, weights, and the forward pass. It knows nothing of how it is trained.
+
+Weights are float64 matrices with one column per neuron; with a bias their last row belongs to it. The arithmetic
+follows the data: float64 rows run in float64, float32 and uint8 rows in float32.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bpls_fast import model_file
+from bpls_fast.activation import Activation, activations
+from bpls_fast.kernels import linear
+
+__all__ = ["Cost", "Network"]
+
+BYTE_SCALE = 1 / 255
+"""What rows of uint8 are multiplied by, so that pixels lie between 0 and 1."""
+
+
+class Cost(NamedTuple):
+    """Multiply-adds of one backward sweep, by phase.
+
+    Attributes
+    ----------
+    forward : int
+        The values that enter every layer.
+    gram : int
+        AᵀA, its upper triangle alone, and AᵀB.
+    solve : int
+        Cholesky factors, forward and back substitution.
+    target : int
+        Residuals, and pulling them back through the layer above.
+    """
+
+    forward: int
+    gram: int
+    solve: int
+    target: int
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+        return sum(self)
+
+
+class Network:
+    """A fully-connected feed-forward network.
+
+    Parameters
+    ----------
+    layer_sizes : sequence of int
+        Inputs, neurons of every hidden layer, outputs: at least two numbers.
+    activation : str or sequence of str
+        The activation of the hidden layers, or one for each of them; names of `bpls_fast.activations`.
+    output_activation : str
+        The activation of the last layer.
+    bias : bool
+        Whether the layers have biases.
+    seed : int, sequence of int, numpy.random.Generator or None
+        What the initial weights are drawn with. The same number gives the same weights; None other ones each time.
+    low, high : float
+        The initial weights are uniform on [low, high].
+    input_scale : float, optional
+        What every input is multiplied by on its way into the first layer. By default 1/255 for rows of uint8 and 1 for
+        floats; training fixes it, so that a network trained on bytes takes the same numbers as floats, too.
+
+    Attributes
+    ----------
+    layer_sizes : tuple of int
+    activations : tuple of Activation
+        One for each layer, the last one of the outputs.
+    bias : bool
+    input_scale : float or None
+    classes : array or None
+        The label of each output; training a classifier sets it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> net = bf.Network([4, 3, 2], activation="sigmoid", output_activation="identity", seed=1)
+    >>> net
+    Network([4, 3, 2], activation='sigmoid', output_activation='identity', bias=True)
+    >>> [W.shape for W in net.weights]
+    [(5, 3), (4, 2)]
+    >>> net.forward(np.zeros((6, 4))).shape
+    (6, 2)
+    """
+
+    def __init__(
+        self,
+        layer_sizes: Sequence[int],
+        activation: str | Sequence[str] = "softmax",
+        output_activation: str = "softmax",
+        bias: bool = True,
+        seed: Any = 0,
+        low: float = -1.0,
+        high: float = 1.0,
+        *,
+        input_scale: float | None = None,
+    ) -> None:
+        self.layer_sizes = _checked_sizes(layer_sizes)
+        self.activations = _checked_activations(activation, output_activation, self.layer_sizes)
+        if not isinstance(bias, (bool, np.bool_)):
+            raise TypeError(f"bias is {bias!r}; expected True or False")
+        self.bias = bool(bias)
+        self.input_scale = _checked_scale(input_scale)
+        self.classes: NDArray[Any] | None = None
+        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            raise ValueError(
+                f"low and high are {low!r} and {high!r}; expected finite numbers, low <= high"
+            )
+        random = np.random.default_rng(seed)
+        self._weights = [random.uniform(low, high, shape) for shape in self.weight_shapes]
+
+    @property
+    def weight_shapes(self) -> list[tuple[int, int]]:
+        """The shapes of the weights: inputs and bias by neurons, layer by layer."""
+        return [
+            (n + self.bias, m)
+            for n, m in zip(self.layer_sizes[:-1], self.layer_sizes[1:], strict=True)
+        ]
+
+    @property
+    def weights(self) -> list[NDArray[np.float64]]:
+        """The weights, first layer first. Assigning checks shapes and values and copies."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: list[NDArray[np.float64]]) -> None:
+        given = [np.array(W, dtype=np.float64) for W in weights]
+        shapes = [W.shape for W in given]
+        if shapes != self.weight_shapes:
+            raise ValueError(f"weights have shapes {shapes}; expected {self.weight_shapes}")
+        for layer, W in enumerate(given):
+            if not np.isfinite(W).all():
+                raise ValueError(f"weights[{layer}] holds NaN or infinity; expected finite numbers")
+        self._weights = given
+
+    def with_weights(self, weights: Sequence[NDArray[np.float64]]) -> Network:
+        """Give a network like this one with other weights."""
+        other = copy.copy(self)
+        other.weights = list(weights)
+        return other
+
+    def forward(self, X: ArrayLike) -> NDArray[Any]:
+        """Give the outputs, one row for each row of X.
+
+        Parameters
+        ----------
+        X : (d, inputs) array of uint8, float32 or float64
+            Other numbers are converted to float64.
+
+        Returns
+        -------
+        (d, outputs) array
+            float64 if X is, else float32.
+        """
+        outputs: NDArray[Any] = self._run(self.rows(X), [a.name for a in self.activations])[-1]
+        return outputs
+
+    def decision(self, X: ArrayLike) -> NDArray[Any]:
+        """Give the outputs before the output activation; the largest names the class."""
+        hidden = [a.name for a in self.activations[:-1]]
+        outputs: NDArray[Any] = self._run(self.rows(X), [*hidden, "identity"])[-1]
+        return outputs
+
+    def layer_inputs(self, X: ArrayLike) -> list[NDArray[Any]]:
+        """Give what enters each layer: X itself, then the values of every hidden layer."""
+        return self._run(self.rows(X), [a.name for a in self.activations[:-1]])
+
+    def last_layer(self, A: NDArray[Any]) -> NDArray[Any]:
+        """Give the outputs before their activation, from what enters the last layer."""
+        return self._layer(len(self._weights) - 1, A, "identity")
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Give the class of each row where the network knows `classes`, else the outputs."""
+        if self.classes is None:
+            return self.forward(X)
+        labels: NDArray[Any] = self.classes[self.decision(X).argmax(axis=1)]
+        return labels
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """Give what `predict` gives for the one row x, a vector."""
+        x = np.asarray(x)
+        if x.ndim != 1:
+            raise ValueError(
+                f"x has {x.ndim} dimensions; expected one row of {self.layer_sizes[0]} numbers"
+            )
+        return self.predict(x[np.newaxis])[0]
+
+    def cost(self, d: int, *, resolve: bool = False) -> Cost:
+        """Count the multiply-adds of one backward sweep over d rows; they do not depend on the values.
+
+        Parameters
+        ----------
+        d : int
+            Rows.
+        resolve : bool
+            Whether layers above the first are solved a second time, on the updated matrix.
+
+        Examples
+        --------
+        >>> import bpls_fast as bf
+        >>> bf.Network([784, 60, 10]).cost(60_000)
+        Cost(forward=2826000000, gram=21486360000, solve=117623460, target=72608865)
+        """
+        if d < 0:
+            raise ValueError(f"d is {d}; expected a number of rows >= 0")
+        forward = gram = solve = target = 0
+        for layer, (n, m) in enumerate(self.weight_shapes):
+            times = 2 if resolve and layer else 1
+            if layer < len(self.weight_shapes) - 1:
+                forward += d * n * m
+            gram += times * d * (n * (n + 1) // 2 + n * m)
+            solve += times * _solve_cost(n, m)
+            if layer:
+                below = n - self.bias
+                # The pseudo-inverse solves with the Gram of the shorter side.
+                short, long = min(below, m), max(below, m)
+                target += long * short * (short + 1) // 2 + _solve_cost(short, long)
+                target += d * n * m + d * m * below
+        return Cost(forward, gram, solve, target)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a `.npz` file: no pickle, a format version, a checksum of every array.
+
+        The file appears whole or not at all. Labels must be numbers, booleans or strings.
+        """
+        model_file.write(
+            path,
+            {
+                "layer_sizes": list(self.layer_sizes),
+                "activations": [a.name for a in self.activations],
+                "bias": self.bias,
+                "input_scale": self.input_scale,
+            },
+            self._weights,
+            self.classes,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Network:
+        """Read a network that `save` wrote; a file that is damaged or of another kind raises ValueError.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "net.npz")
+        ...     bf.Network([4, 3, 2]).save(path)
+        ...     bf.Network.load(path)
+        Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
+        """
+        header, weights, classes = model_file.read(path)
+        try:
+            net = cls(
+                header["layer_sizes"],
+                header["activations"][:-1],
+                header["activations"][-1],
+                header["bias"],
+                low=0.0,
+                high=0.0,
+                input_scale=header["input_scale"],
+            )
+            net.weights = weights
+            if classes is not None and classes.shape != (net.layer_sizes[-1],):
+                raise ValueError(
+                    f"classes have shape {classes.shape}; expected ({net.layer_sizes[-1]},)"
+                )
+        except (TypeError, ValueError, LookupError) as error:
+            raise ValueError(f"{os.fspath(path)!r} holds no valid network: {error}") from error
+        net.classes = classes
+        return net
+
+    def scale_of(self, X: NDArray[Any]) -> float:
+        """Give what rows like X are multiplied by on their way into the first layer."""
+        if self.input_scale is not None:
+            return self.input_scale
+        return BYTE_SCALE if X.dtype == np.uint8 else 1.0
+
+    def rows(self, X: ArrayLike, name: str = "X") -> NDArray[Any]:
+        """Give X as an array of rows that fit the first layer, or say what is wrong with it."""
+        X = as_matrix(X, name)
+        if X.shape[1] != self.layer_sizes[0]:
+            raise ValueError(
+                f"{name} has {X.shape[1]} columns; expected {self.layer_sizes[0]}, the network's inputs"
+            )
+        return X
+
+    def _run(self, X: NDArray[Any], names: Sequence[str]) -> list[NDArray[Any]]:
+        """Give X and the values after each of the named activations, layer by layer."""
+        values = [X]
+        for layer, name in enumerate(names):
+            values.append(self._layer(layer, values[-1], name))
+        return values
+
+    def _layer(self, layer: int, A: NDArray[Any], name: str) -> NDArray[Any]:
+        """Run one layer; the first one takes the scale of its inputs into its weights."""
+        W = self._weights[layer]
+        if layer == 0:
+            W = scaled_inputs(W, self.scale_of(A), self.bias)
+        W = W.astype(np.float64 if A.dtype == np.float64 else np.float32, copy=False)
+        return linear(A, W, bias=self.bias, activation=name)
+
+    def __repr__(self) -> str:
+        hidden = [a.name for a in self.activations[:-1]]
+        same = hidden[0] if len(set(hidden)) == 1 else hidden
+        return (
+            f"Network({list(self.layer_sizes)}, activation={same!r}, "
+            f"output_activation={self.activations[-1].name!r}, bias={self.bias})"
+        )
+
+
+def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
+    """Give X as a matrix of uint8, float32 or float64; other real numbers become float64."""
+    X = np.asarray(X)
+    if X.dtype not in (np.uint8, np.float32, np.float64):
+        if X.dtype.kind not in "biuf":
+            raise TypeError(f"{name} has dtype {X.dtype}; expected real numbers")
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"{name} has {X.ndim} dimensions; expected 2, one row for each sample")
+    return X
+
+
+def scaled_inputs(W: NDArray[np.float64], scale: float, bias: bool) -> NDArray[np.float64]:
+    """Give the weights that do to x what W does to scale·x."""
+    if scale == 1.0:
+        return W
+    W = W.copy()
+    W[: len(W) - bias] *= scale
+    return W
+
+
+def _solve_cost(n: int, m: int) -> int:
+    """Multiply-adds of an n by n Cholesky factor, and of both substitutions for m right-hand sides."""
+    return (n - 1) * n * (n + 1) // 6 + n * (n - 1) * m
+
+
+def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in layer_sizes)
+        whole = all(size == given for size, given in zip(sizes, layer_sizes, strict=True))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"layer_sizes is {layer_sizes!r}; expected a sequence of whole numbers"
+        ) from error
+    if len(sizes) < 2 or min(sizes) < 1 or not whole:
+        raise ValueError(
+            f"layer_sizes is {layer_sizes!r}; expected at least two whole numbers >= 1: "
+            "inputs, hidden layers, outputs"
+        )
+    return sizes
+
+
+def _checked_activations(
+    hidden: str | Sequence[str], output: str, sizes: tuple[int, ...]
+) -> tuple[Activation, ...]:
+    count = len(sizes) - 2
+    names = [hidden] * count if isinstance(hidden, str) else list(hidden)
+    if len(names) != count:
+        raise ValueError(
+            f"activation names {len(names)} activations; expected one for each of {count} hidden layers"
+        )
+    checked = [*(("activation", name) for name in names), ("output_activation", output)]
+    if isinstance(hidden, str):
+        checked.append(("activation", hidden))  # also where no layer uses it
+    for argument, name in checked:
+        if name not in activations:
+            raise ValueError(f"{argument} is {name!r}; expected one of {', '.join(activations)}")
+    return tuple(activations[name] for name in [*names, output])
+
+
+def _checked_scale(scale: float | None) -> float | None:
+    if scale is None:
+        return None
+    scale = float(scale)
+    if not np.isfinite(scale) or scale == 0:
+        raise ValueError(f"input_scale is {scale!r}; expected a finite number other than 0")
+    return scale

@@ -1,0 +1,227 @@
+"""The backward sweep that both of the paper's algorithms share: solve a layer, pull its target back, go one layer down.
+
+The letters are those of the method: A enters a layer, B is what its pre-activations should be, W are its weights (with
+a bias, the last row), N̂ is what the layer below should have given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpls_fast.activation import Activation
+from bpls_fast.kernels import cross, gram, linear, solve
+from bpls_fast.network import Network
+from bpls_fast.report import Recorder
+
+__all__ = ["CHOICES", "Sweep"]
+
+Array = NDArray[Any]
+
+CHOICES = ("mean", "last", "label", "cyclic", "least_squares", "damped")
+"""The readings of the paper's formula: which output j a neuron's target is taken from."""
+
+LARGEST_EPS = (
+    1e3  # relative to the mean of a Gram's diagonal: beyond it a ridge leaves nothing of the data
+)
+
+
+class Sweep:
+    """One backward sweep over the layers of a network, with the rules that it follows.
+
+    Parameters
+    ----------
+    net : Network
+        Gives sizes, activations and bias; its weights are left alone.
+    record : Recorder
+        Where times go, and where the ridge is kept: it grows when a factorisation fails.
+    target : {"joint", "per_output"}
+        The minimum-norm correction that closes the errors of all outputs at once, or the paper's formula for one.
+    choose_output : str
+        One of `CHOICES`, for "per_output".
+    resolve : bool
+        Whether layers above the first are solved again on the updated matrix (line 9 of Algorithm 2).
+    margin : float or sequence of float
+        How far inside their range the activations of the hidden layers are inverted: all of them, or each.
+    refinements : int
+        Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
+
+    Attributes
+    ----------
+    input_gram : array
+        The Gram matrix of the first layer, of the latest sweep.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        record: Recorder,
+        *,
+        target: str = "joint",
+        choose_output: str = "mean",
+        resolve: bool = False,
+        margin: float | Sequence[float],
+        refinements: int = 0,
+    ) -> None:
+        if target not in ("joint", "per_output"):
+            raise ValueError(f"target is {target!r}; expected 'joint' or 'per_output'")
+        if choose_output not in CHOICES:
+            raise ValueError(
+                f"choose_output is {choose_output!r}; expected one of {', '.join(CHOICES)}"
+            )
+        hidden = len(net.activations) - 1
+        margins = [margin] * hidden if isinstance(margin, (int, float)) else list(margin)
+        if len(margins) != hidden or not all(0 < value < 0.5 for value in margins):
+            raise ValueError(
+                f"margin is {margin!r}; expected one number above 0 and below 0.5, or {hidden} of them, "
+                "one for each hidden layer"
+            )
+        self.net = net
+        self.record = record
+        self.choice = "joint" if target == "joint" else choose_output
+        self.resolve = resolve
+        self.margins = margins
+        self.refinements = refinements
+        self.input_gram: Array = np.empty((0, 0))
+
+    def __call__(
+        self,
+        A: Sequence[Array],
+        B: Array,
+        sample_weight: Array | None = None,
+        labels: NDArray[np.intp] | None = None,
+        input_gram: Array | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """Give new weights for all layers.
+
+        Parameters
+        ----------
+        A : sequence of (d, n) arrays
+            What enters each layer.
+        B : (d, outputs) array
+            What the pre-activations of the output layer should be.
+        sample_weight : (d,) array, optional
+        labels : (d,) array of int, optional
+            The output of each row's label, for `choose_output="label"`; deeper layers have none and take the mean.
+        input_gram : array, optional
+            The Gram matrix of the first layer, if it is known from an earlier sweep over the same rows.
+        """
+        weights: list[Any] = [None] * len(A)
+        for layer in range(len(A) - 1, 0, -1):
+            W = self.solve(self.gram(A[layer], B, sample_weight))
+            below = self.net.activations[layer - 1]
+            pulled = self.pull_back(A[layer], B, W, below, self.margins[layer - 1], labels)
+            if self.resolve:
+                with self.record.phase("target"):
+                    updated = below.forward(pulled)
+                W = self.solve(self.gram(updated, B, sample_weight))
+            weights[layer] = W
+            B, labels = pulled, None
+        scale = self.net.scale_of(A[0])
+        if input_gram is None:
+            self.input_gram, C = self.gram(A[0], B, sample_weight, scale)
+        else:
+            self.input_gram, C = input_gram, self.cross(A[0], B, sample_weight, scale)
+        weights[0] = self.solve((self.input_gram, C))
+        return weights
+
+    def gram(
+        self, A: Array, B: Array, sample_weight: Array | None, scale: float = 1.0
+    ) -> tuple[Array, Array]:
+        """Give AᵀA and AᵀB of a layer, its bias included."""
+        with self.record.phase("gram"):
+            return gram(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+
+    def cross(self, A: Array, B: Array, sample_weight: Array | None, scale: float) -> Array:
+        """Give AᵀB of a layer, its bias included."""
+        with self.record.phase("gram"):
+            return cross(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+
+    def solve(self, system: tuple[Array, Array]) -> NDArray[np.float64]:
+        """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
+        G, C = system
+        with self.record.phase("solve"):
+            if not G.diagonal().any():
+                return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
+            W = self._solve_growing(G, C)
+            for _ in range(self.refinements):
+                W += self._solve_growing(G, C - G @ W)
+            return W
+
+    def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
+        while True:
+            eps = self.record.report.eps
+            try:
+                return solve(G, C, eps=eps)
+            except np.linalg.LinAlgError as error:
+                if eps >= LARGEST_EPS:
+                    raise
+                self.record.grow_eps(max(10 * eps, 1e-12), error)
+
+    def pull_back(
+        self,
+        A: Array,
+        B: Array,
+        W: NDArray[np.float64],
+        below: Activation,
+        margin: float,
+        labels: NDArray[np.intp] | None,
+    ) -> Array:
+        """Give what the pre-activations of the layer below should be: the inverse of N̂ = A + (B - A W) M."""
+        with self.record.phase("target"):
+            choice = "mean" if self.choice == "label" and labels is None else self.choice
+            M = correction(W[: W.shape[0] - self.net.bias], choice).astype(A.dtype)
+            R = linear(A, W.astype(A.dtype), bias=self.net.bias)
+            np.subtract(B, R, out=R)
+            if choice == "label" and labels is not None:
+                R *= np.arange(R.shape[1]) == labels[:, np.newaxis]
+            N = linear(R, M)
+            N += A
+            return below.inverse(N, margin=margin)
+
+
+def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
+    """Give M (outputs by neurons), with which the errors R of the outputs change the neurons by R M.
+
+    "joint" takes the pseudo-inverse of W, the change of least norm that closes all errors at once. The others close,
+    for every neuron on its own, the error of one output: j is the last, that of the label, or neuron i's i-th in a
+    cycle; or they take the mean over all j ("mean"), the least-squares value ("least_squares"), or a share of that
+    ("damped").
+    """
+    if choice == "joint":
+        return pseudo_inverse(W)
+    neurons, outputs = W.shape
+    if choice in ("least_squares", "damped"):
+        lengths = np.square(W).sum(axis=1)
+        lengths[lengths == 0] = np.inf
+        if choice == "damped":
+            lengths *= neurons
+        M: NDArray[np.float64] = W.T / lengths
+        return M
+    inverse: NDArray[np.float64] = np.divide(1.0, W.T, out=np.zeros_like(W.T), where=W.T != 0)
+    if choice == "last":
+        inverse[:-1] = 0
+    elif choice == "cyclic":
+        inverse[np.arange(neurons) % outputs != np.arange(outputs)[:, np.newaxis]] = 0
+    elif choice == "mean":
+        inverse /= outputs
+    return inverse
+
+
+def pseudo_inverse(W: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give W⁺ by a solve with the Gram of W's shorter side; a tiny ridge serves where a rank is not full."""
+    if not W.any():
+        return np.zeros_like(W.T)
+    tall = W.shape[0] >= W.shape[1]
+    columns = W if tall else W.T
+    eps = 1e-13
+    while True:
+        try:
+            inverse = solve(gram(columns), columns.T, eps=eps)
+        except np.linalg.LinAlgError:
+            eps *= 10
+        else:
+            return inverse if tall else inverse.T
