@@ -111,6 +111,25 @@ def test_constant_columns_have_no_variance(dtype, n_threads):
     assert (np.abs(G) <= 1e-6 * uncentred).all()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", A_DTYPES)
+@pytest.mark.parametrize(("rows", "n"), [(9000, 64), (5000, 150), (300, 1100)])
+def test_columns_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
+    """Some columns are zero all over, others for thousands of rows, others but for one value."""
+    rng = np.random.default_rng(n)
+    A, B = random_problem(rows, n, 3, dtype)
+    A[:, rng.random(n) < 0.4] = 0
+    A[: rows // 2, rng.random(n) < 0.5] = 0
+    A[rows // 3 :, n // 2 : n // 2 + 20] = 0
+    A[-1, rng.integers(0, n, n // 20)] = 1
+    weights = rng.random(rows) if weighted else None
+    options = {"bias": True, "sample_weight": weights, "scale": np.linspace(-1, 2, n)}
+    for center in (False, True):
+        G, C = bf.gram(A, B, center=center, n_threads=n_threads, **options)
+        check_gram(G, A, center=center, **options)
+        check_cross(C, A, B, center=center, **options)
+
+
 def test_weights_of_zero_leave_nothing_to_centre():
     A, B = random_problem(30, 4, 2, np.float32)
     G, C = bf.gram(A, B, bias=True, center=True, sample_weight=np.zeros(30))

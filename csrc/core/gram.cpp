@@ -3,7 +3,7 @@
 //
 // The rows are cut into slots of a fixed size and the columns into blocks of a fixed size, so the additions of every
 // result happen in one order whatever the number of threads. A thread takes a slot, sums it into memory of its own, and
-// adds that to the result when its turn has come.
+// adds that to the result when its turn has come. Columns of A that are zero all over a slot are left out of it.
 #include "bpls/gram.hpp"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/dispatch.hpp"
@@ -23,8 +24,7 @@ namespace {
 constexpr std::size_t block_columns = 1024;       // of either side of a product
 constexpr std::size_t panels_limit = 6u << 20;    // bytes of packed rows per part
 constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for products that share a pass
-constexpr std::size_t group_columns = 128;  // sums of a group squared stay in the second cache
-constexpr std::ptrdiff_t short_row = 1024;  // bytes from row to row up to which A is read in place
+constexpr std::size_t group_columns = 128;      // sums of a group squared stay in the second cache
 constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
 
 // Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads. No more
@@ -36,144 +36,378 @@ std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
                     kernels::integer_block_rows);
 }
 
-// One product over all rows: leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: of their
-// product only the upper triangle is computed, into G; the rest goes to C. `column_sums`, where not null, gets 1ᵀ W right.
+// ---- the columns that take part in a slot
+
+using Runs = std::vector<Range>;  // of columns, in increasing order
+
+// Calls action(run, at) for every run within a range; `at` counts the columns of the runs before it.
+template <class F>
+void each_run(const Runs& runs, Range within, F&& action) {
+    std::size_t at = 0;
+    for (const Range& run : runs) {
+        const Range part{std::max(run.begin, within.begin), std::min(run.end, within.end)};
+        if (part.begin >= part.end) continue;
+        action(part, at);
+        at += part.size();
+    }
+}
+
+std::size_t columns_in(const Runs& runs, Range within) noexcept {
+    std::size_t count = 0;
+    each_run(runs, within, [&](Range run, std::size_t) noexcept { count += run.size(); });
+    return count;
+}
+
+// Finds the columns of a matrix that are not zero all over some rows.
+class LiveColumns {
+ public:
+    // Unless they are `wanted`, it does not look and takes all.
+    LiveColumns(const ConstMatrix& A, bool wanted)
+        : A_(&A),
+          row_bytes_(A.cols * static_cast<std::size_t>(size_of(A.dtype))),
+          looks_(wanted && A.cols >= 64 && A.col_stride == size_of(A.dtype)) {
+        runs_.reserve(A.cols / (smallest_gap + 1) + 1);
+        if (looks_) seen_.resize(row_bytes_);
+    }
+
+    const Runs& among(Range rows) noexcept {
+        runs_.assign(1, {0, A_->cols});
+        if (!looks_ || rows.size() < sample_rows) return runs_;
+        std::fill(seen_.begin(), seen_.end(), static_cast<unsigned char>(0));
+        look_at({rows.begin, rows.begin + sample_rows});
+        if (mostly_live()) return runs_;
+        look_at({rows.begin + sample_rows, rows.end});
+        if (mostly_live()) return runs_;
+        collect();
+        return runs_;
+    }
+    std::size_t most_runs() const noexcept { return runs_.capacity(); }
+
+ private:
+    static constexpr std::size_t sample_rows = 64;
+    static constexpr std::size_t smallest_gap = 4;  // columns: fewer zero ones are carried along
+
+    void look_at(Range rows) noexcept {
+        for (std::size_t row = rows.begin; row < rows.end; ++row)
+            table().merge_bits(A_->at(row, 0), row_bytes_, seen_.data());
+    }
+
+    bool is_live(std::size_t column) const noexcept {
+        const auto size = static_cast<std::size_t>(size_of(A_->dtype));
+        return std::any_of(seen_.data() + column * size, seen_.data() + (column + 1) * size,
+                           [](unsigned char byte) noexcept { return byte != 0; });
+    }
+
+    // Where few columns are zero, leaving them out gains less than looking for them costs.
+    bool mostly_live() const noexcept {
+        std::size_t live = 0;
+        for (std::size_t column = 0; column < A_->cols; ++column) live += is_live(column);
+        return live > A_->cols - A_->cols / 16;
+    }
+
+    void collect() noexcept {
+        runs_.clear();
+        for (std::size_t column = 0; column < A_->cols; ++column) {
+            if (!is_live(column)) continue;
+            if (runs_.empty() || column > runs_.back().end + smallest_gap)
+                runs_.push_back({column, column + 1});
+            else
+                runs_.back().end = column + 1;
+        }
+    }
+
+    const ConstMatrix* A_;
+    std::size_t row_bytes_;
+    bool looks_;
+    std::vector<unsigned char> seen_;  // the bits of all values of a column, or-ed
+    Runs runs_;
+};
+
+// ---- products over all rows
+
+// The columns of one side of a product. Of the first `of_A`, which are A's, those that are zero can be left out.
+struct Side {
+    Columns columns;
+    std::size_t of_A;
+
+    void find_runs(const Runs& live, Runs& runs) const {
+        runs.clear();
+        if (of_A > 0) runs = live;
+        if (of_A < columns.width()) runs.push_back({of_A, columns.width()});
+    }
+};
+
+// leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: of their product only the upper triangle is
+// computed, into G; the rest goes to C. `column_sums`, where not null, gets 1ᵀ W right. With `transposed` the two sides have
+// changed places: rightᵀ W left goes to C and 1ᵀ W left to `column_sums`.
 struct Task {
     const kernels::Product& product;
-    Columns left;
-    Columns right;
+    Side left;
+    Side right;
     std::size_t symmetric;
     std::optional<ConstMatrix> weight;
     double* G;
     std::size_t G_stride;
     double* C;
+    std::size_t C_stride;
+    bool transposed;
     double* column_sums;
+    bool in_place = false;  // the right side needs no packing
+};
+
+// What a task's columns are in one slot.
+struct LiveSides {
+    Runs left;
+    Runs right;
 };
 
 // A block of a task's result, and the sums of one slot for it. Its scratch memory holds the panels of a chunk of blocks
-// of rows, then the sums.
+// of rows, then the sums. `live` is what the slot's LiveSides are for the part's task.
 class Part {
  public:
-    Part(const Task& task, Range left, Range right) noexcept
-        : task_(&task),
+    Part(const std::vector<Task>& tasks, std::size_t task, Range left, Range right) noexcept
+        : task_index(task),
+          task_(&tasks[task]),
           left_(left),
           right_(right),
-          left_layout_(left_panels(task.product)),
-          right_layout_(right_panels(task.product)),
-          stride_(right_layout_.padded(right.size())),
+          layout_(task_->product.panels),
+          mr_(static_cast<std::size_t>(task_->product.mr)),
           chunk_blocks_(1),
-          packed_from_(left.begin),
-          with_column_sums_(task.column_sums && left.begin == 0) {
+          in_place_(0),
+          diagonal_(task_->symmetric > 0 && left.begin == right.begin),
+          // A tile finds the columns of its left side in the panels of the right one, unless they are weighted.
+          left_packed_(!diagonal_ || task_->weight),
+          adds_column_sums_(task_->column_sums &&
+                            (task_->transposed ? right.begin : left.begin) == 0) {
         // Where the sums outgrow the second cache and a panel serves several groups of them, several blocks of rows are
         // packed, and a group takes them all before the next one is touched.
-        if (sums_bytes() > small_sums && right.size() > 2 * group_columns)
+        if (task_->in_place)
+            in_place_ = right.size() / layout_.width * layout_.width;
+        else if (sums_bytes() > small_sums && left.size() > group_columns &&
+                 right.size() > 2 * group_columns)
             chunk_blocks_ = std::clamp<std::size_t>(panels_limit / block_bytes(), 1, 8);
-        // A tile reads its left side one value at a time: whole strips of a narrow matrix need no packing.
-        if (is_panel_like(*task.left.begin(), task.product))
-            packed_from_ = task.left.begin()->cols / left_layout_.width * left_layout_.width;
     }
+
+    const std::size_t task_index;
 
     std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
     std::size_t chunk_rows() const noexcept { return chunk_blocks_ * block_rows(); }
 
-    void start(unsigned char* scratch) const noexcept {
+    void start(const LiveSides& live, unsigned char* scratch) const noexcept {
+        const std::size_t left = left_columns(live), right = right_columns(live);
         std::memset(sums_of(scratch), 0, sums_bytes());
         // Packing leaves the lanes past the last column alone.
         for (std::size_t block = 0; block < chunk_blocks_; ++block) {
-            std::memset(right_of(scratch, block) - left_layout_.bytes, 0, left_layout_.bytes);
-            std::memset(left_of(scratch, block + 1) - right_layout_.bytes, 0, right_layout_.bytes);
+            clear_last(left_of(scratch, block), left_packed_ ? left : 0);
+            clear_last(right_of(scratch, block), right);
         }
     }
 
     // Adds the products of at most chunk_rows() rows.
-    void add_rows(std::size_t row, std::size_t rows, unsigned char* scratch) const noexcept {
+    void add_rows(const LiveSides& live, std::size_t row, std::size_t rows,
+                  unsigned char* scratch) const noexcept {
         const std::size_t blocks = (rows + block_rows() - 1) / block_rows();
         const auto rows_of = [&](std::size_t block) noexcept {
             return static_cast<int>(std::min(block_rows(), rows - block * block_rows()));
         };
-        for (std::size_t block = 0; block < blocks; ++block) {
-            const std::size_t first = row + block * block_rows();
-            pack_columns(left_layout_, task_->left, {packed_from_, left_.end}, first,
-                         rows_of(block), nullptr,
-                         left_of(scratch, block) + left_layout_.size(packed_from_ - left_.begin));
-            pack_columns(right_layout_, task_->right, right_, first, rows_of(block),
-                         weights_of(first, rows_of(block), scratch), right_of(scratch, block));
-            if (with_column_sums_)
-                for (std::size_t panel = 0; panel < right_layout_.count(right_.size()); ++panel)
-                    task_->product.column_sums(
-                        right_of(scratch, block) + panel * right_layout_.bytes,
-                        steps_of(task_->product, rows_of(block)),
-                        column_sums_of(scratch) + panel * right_layout_.width);
-        }
-        const std::size_t i_group = round_up(group_columns, left_layout_.width);
-        const std::size_t j_group = round_up(group_columns, right_layout_.width);
-        for (std::size_t j = 0; j < right_.size(); j += j_group)
-            for (std::size_t i = 0; i < left_.size(); i += i_group)
+        for (std::size_t block = 0; block < blocks; ++block)
+            pack(live, block, row + block * block_rows(), rows_of(block), scratch);
+        Ahead ahead = next_block(row + rows);
+        const Range left{0, left_columns(live)}, right{0, right_columns(live)};
+        const std::size_t symmetric = symmetric_columns(live);
+        const std::size_t group = round_up(group_columns, layout_.width);
+        for (std::size_t j = 0; j < right.end; j += group)
+            for (std::size_t i = 0; i < left.end; i += group)
                 for (std::size_t block = 0; block < blocks; ++block)
-                    multiply({i, std::min(i + i_group, left_.size())},
-                             {j, std::min(j + j_group, right_.size())}, block,
-                             row + block * block_rows(), rows_of(block), scratch);
+                    multiply({i, std::min(i + group, left.end)},
+                             {j, std::min(j + group, right.end)}, symmetric, block,
+                             row + block * block_rows(), rows_of(block), ahead, scratch);
     }
 
-    void finish(unsigned char* scratch) const noexcept {
-        const std::size_t symmetric = task_->symmetric;
-        const std::size_t outputs = task_->right.width() - symmetric;
-        const double* sums = sums_of(scratch);
-        for (std::size_t i = left_.begin; i < left_.end; ++i, sums += stride_) {
-            std::size_t j = std::max(right_.begin, std::min(i, symmetric));
-            for (; j < std::min(right_.end, symmetric); ++j)
-                task_->G[i * task_->G_stride + j] += sums[j - right_.begin];
-            for (; j < right_.end; ++j)
-                task_->C[i * outputs + j - symmetric] += sums[j - right_.begin];
-        }
-        if (with_column_sums_)
-            for (std::size_t j = right_.begin; j < right_.end; ++j)
-                task_->column_sums[j] += column_sums_of(scratch)[j - right_.begin];
+    void finish(const LiveSides& live, unsigned char* scratch) const noexcept {
+        const double* column_sums = column_sums_of(scratch);
+        const double offset = task_->product.left_offset;
+        each_run(live.left, left_, [&](Range rows, std::size_t i) noexcept {
+            each_run(live.right, right_, [&](Range columns, std::size_t j) noexcept {
+                for (std::size_t r = rows.begin; r < rows.end; ++r)
+                    each_panel(columns, j, [&](Range part, std::size_t at) noexcept {
+                        add_to_result(r, part, sums_of(scratch, i + r - rows.begin, at), offset,
+                                      column_sums + at);
+                    });
+            });
+        });
+        if (!adds_column_sums_) return;
+        each_run(weighted_runs(live), weighted_range(), [&](Range columns, std::size_t j) noexcept {
+            for (std::size_t c = columns.begin; c < columns.end; ++c)
+                task_->column_sums[c] += column_sums[j + c - columns.begin];
+        });
     }
 
  private:
-    // Where a tile can read a matrix as if it were a left panel: of the product's own type, in short rows (so all of it is
-    // in the first block of columns).
-    static bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
-        const std::ptrdiff_t size = size_of(A.dtype);
-        return product.step_rows == 1 && size == product.element && readable_in_place(A) &&
-               A.row_stride >= static_cast<std::ptrdiff_t>(A.cols) * size &&
-               A.row_stride <= short_row;
+    // Columns of the two sides that take part, and how many of the right side's are the left side's.
+    std::size_t left_columns(const LiveSides& live) const noexcept {
+        return columns_in(live.left, left_);
+    }
+    std::size_t right_columns(const LiveSides& live) const noexcept {
+        return columns_in(live.right, right_);
+    }
+    std::size_t symmetric_columns(const LiveSides& live) const noexcept {
+        return diagonal_ ? left_columns(live) : 0;
     }
 
-    // Adds the product of a group of columns over one block of rows.
-    void multiply(Range left, Range right, std::size_t block, std::size_t row, int rows,
-                  unsigned char* scratch) const noexcept {
-        const int steps = steps_of(task_->product, rows);
-        const ConstMatrix& A = *task_->left.begin();
-        for (std::size_t j = right.begin; j < right.end; j += right_layout_.width) {
-            const unsigned char* right_panel =
-                right_of(scratch, block) + j / right_layout_.width * right_layout_.bytes;
-            for (std::size_t i = left.begin; i < left.end; i += left_layout_.width) {
-                if (below_diagonal(i, j)) break;
-                const bool packed = left_.begin + i >= packed_from_;
-                task_->product.tile(
-                    packed ? left_of(scratch, block) + i / left_layout_.width * left_layout_.bytes
-                           : A.at(row, left_.begin + i),
-                    packed ? task_->product.mr : A.row_stride / size_of(A.dtype), right_panel,
-                    steps, sums_of(scratch) + i * stride_ + j,
-                    static_cast<std::ptrdiff_t>(stride_));
+    // The side that has the weights, and whose columns are summed.
+    const Runs& weighted_runs(const LiveSides& live) const noexcept {
+        return task_->transposed ? live.left : live.right;
+    }
+    const Range& weighted_range() const noexcept { return task_->transposed ? left_ : right_; }
+    unsigned char* weighted_panels(unsigned char* scratch, std::size_t block) const noexcept {
+        return task_->transposed ? left_of(scratch, block) : right_of(scratch, block);
+    }
+    bool sums_columns() const noexcept {
+        return adds_column_sums_ || task_->product.left_offset != 0;
+    }
+
+    void clear_last(unsigned char* panels, std::size_t columns) const noexcept {
+        if (columns > 0)
+            std::memset(panels + (layout_.count(columns) - 1) * layout_.bytes, 0, layout_.bytes);
+    }
+
+    // Packs a block of rows. A few rows at a time pass through all panels, in the order in which they lie in memory.
+    void pack(const LiveSides& live, std::size_t block, std::size_t row, int rows,
+              unsigned char* scratch) const noexcept {
+        const double* weights = weights_of(row, rows, scratch);
+        const kernels::Panels& panels = *layout_.panels;
+        for (int done = 0; done < rows; done += packed_rows) {
+            const int count = std::min(packed_rows, rows - done);
+            const auto offset =
+                static_cast<std::size_t>(done / panels.step_rows * panels.nr * panels.element);
+            const auto pack_side = [&](const Side& side, const Runs& runs, Range range,
+                                       const double* weight, unsigned char* memory) noexcept {
+                each_run(runs, range, [&](Range run, std::size_t at) noexcept {
+                    pack_columns(layout_, side.columns, run, row + static_cast<std::size_t>(done),
+                                 count, weight, memory + offset, at);
+                });
+            };
+            const double* weight = weights ? weights + done : nullptr;
+            if (left_packed_)
+                pack_side(task_->left, live.left, left_, task_->transposed ? weight : nullptr,
+                          left_of(scratch, block));
+            pack_side(task_->right, live.right, {right_.begin + in_place_, right_.end},
+                      task_->transposed ? nullptr : weight,
+                      right_of(scratch, block) + layout_.size(in_place_));
+        }
+        if (!sums_columns()) return;
+        const std::size_t columns = columns_in(weighted_runs(live), weighted_range());
+        for (std::size_t panel = 0; panel < layout_.count(columns); ++panel)
+            task_->product.column_sums(weighted_panels(scratch, block) + panel * layout_.bytes,
+                                       steps_of(panels, rows),
+                                       column_sums_of(scratch) + panel * layout_.width);
+    }
+
+    // Memory that is wanted soon.
+    struct Ahead {
+        const unsigned char* begin;
+        const unsigned char* end;
+
+        // The lines that a tile of so many steps is to fetch; where there is none left, one that is no trouble.
+        std::pair<const unsigned char*, std::ptrdiff_t> take(int steps,
+                                                             const unsigned char* none) noexcept {
+            if (begin >= end) return {none, 0};
+            return {std::exchange(begin, begin + steps * line), line};
+        }
+        static constexpr auto line = static_cast<std::ptrdiff_t>(cache_line);
+    };
+
+    // The block of rows after the present one, where it is packed next and lies in one piece.
+    Ahead next_block(std::size_t row) const noexcept {
+        const ConstMatrix& A = *task_->right.columns.begin();
+        const auto bytes = static_cast<std::ptrdiff_t>(A.cols) * size_of(A.dtype);
+        if (chunk_blocks_ > 1 || in_place_ > 0 || A.row_stride != bytes || row >= A.rows)
+            return {nullptr, nullptr};
+        return {A.at(row, 0), A.at(std::min(row + block_rows(), A.rows), 0)};
+    }
+
+    // Adds the product of a group of columns over one block of rows, which begins at `row`. On the diagonal the vectors
+    // that lie left of a tile's first row belong to the half that is mirrored.
+    void multiply(Range left, Range right, std::size_t symmetric, std::size_t block,
+                  std::size_t row, int rows, Ahead& ahead, unsigned char* scratch) const noexcept {
+        const auto& product = task_->product;
+        const auto lanes = static_cast<std::size_t>(product.lanes);
+        const int steps = steps_of(product.panels, rows);
+        unsigned char* left_panels =
+            left_packed_ ? left_of(scratch, block) : right_of(scratch, block);
+        const ConstMatrix& A = *task_->right.columns.begin();
+        for (std::size_t j = right.begin; j < right.end; j += layout_.width) {
+            const bool in_place = j < in_place_;
+            const std::size_t end = std::min(j + layout_.width, right.end);
+            for (std::size_t i = left.begin; i < left.end; i += mr_) {
+                const std::size_t wanted = std::max(j, std::min(i, symmetric));
+                if (wanted >= end) break;
+                const std::size_t from = wanted / lanes * lanes;
+                const unsigned char* values = in_place
+                                                  ? A.at(row, right_.begin + from)
+                                                  : layout_.column(right_of(scratch, block), from);
+                auto [lines, step] = ahead.take(steps, values);
+                if (in_place && i == left.begin) {
+                    lines = end < in_place_ ? A.at(row, right_.begin + end) : A.at(row, 0);
+                    step = A.row_stride;
+                }
+                product.tile[(end - from + lanes - 1) / lanes - 1](
+                    layout_.column(left_panels, i), values,
+                    in_place ? A.row_stride / product.panels.element : product.panels.nr, steps,
+                    sums_of(scratch, i, from), product.panels.nr, lines, step);
             }
         }
     }
 
-    // A tile whose columns all lie left of its first row belongs to the half that is mirrored. Below it in the same
-    // panel there are only more of them.
-    bool below_diagonal(std::size_t i, std::size_t j) const noexcept {
-        const std::size_t last_column = right_.begin + j + right_layout_.width;
-        return last_column <= task_->symmetric && last_column <= left_.begin + i;
+    // Calls action(part, at) for the parts of a range of columns that begin at `at` in the panels and lie in one each.
+    template <class F>
+    void each_panel(Range columns, std::size_t at, F&& action) const {
+        for (std::size_t c = columns.begin; c < columns.end;) {
+            const std::size_t size =
+                std::min(columns.end - c, layout_.width - (at + c - columns.begin) % layout_.width);
+            action(Range{c, c + size}, at + c - columns.begin);
+            c += size;
+        }
     }
+
+    // Adds the sums of row i of the left side with some columns of the right one, and offset times their column sums.
+    void add_to_result(std::size_t i, Range columns, const double* sums, double offset,
+                       const double* column_sums) const noexcept {
+        const std::size_t symmetric = task_->symmetric;
+        const Range of_G{std::max(columns.begin, i), std::min(columns.end, symmetric)};
+        if (of_G.begin < of_G.end) {
+            double* G = task_->G + i * task_->G_stride + of_G.begin;
+            const std::size_t skipped = of_G.begin - columns.begin;
+            add(of_G.size(), sums + skipped, offset, column_sums + skipped, G);
+        }
+        const Range of_C{std::max(columns.begin, symmetric), columns.end};
+        if (of_C.begin >= of_C.end) return;
+        sums += of_C.begin - columns.begin;
+        column_sums += of_C.begin - columns.begin;
+        const std::size_t column = of_C.begin - symmetric;
+        if (!task_->transposed)
+            return add(of_C.size(), sums, offset, column_sums,
+                       task_->C + i * task_->C_stride + column);
+        for (std::size_t c = 0; c < of_C.size(); ++c)
+            task_->C[(column + c) * task_->C_stride + i] += sums[c];
+    }
+
+    static void add(std::size_t count, const double* sums, double offset, const double* column_sums,
+                    double* out) noexcept {
+        if (offset == 0)
+            for (std::size_t c = 0; c < count; ++c) out[c] += sums[c];
+        else
+            for (std::size_t c = 0; c < count; ++c) out[c] += sums[c] + offset * column_sums[c];
+    }
+
     std::size_t block_rows() const noexcept {
-        return static_cast<std::size_t>(task_->product.block_rows);
+        return static_cast<std::size_t>(layout_.panels->block_rows);
     }
-    std::size_t block_bytes() const noexcept {
-        return left_layout_.size(left_.size()) + right_layout_.size(right_.size());
+    std::size_t left_bytes() const noexcept {
+        return left_packed_ ? layout_.size(left_.size()) : 0;
     }
+    std::size_t block_bytes() const noexcept { return left_bytes() + layout_.size(right_.size()); }
     std::size_t weights_offset() const noexcept { return chunk_blocks_ * block_bytes(); }
     std::size_t sums_offset() const noexcept {
         return weights_offset() + (task_->weight ? block_rows() * sizeof(double) : 0);
@@ -188,34 +422,44 @@ class Part {
             1, converted, 1);
         return converted;
     }
-    // The sums of columns are the last row.
-    std::size_t sums_rows() const noexcept {
-        return left_layout_.padded(left_.size()) + (with_column_sums_ ? 1 : 0);
+    // The products, then the sums of columns.
+    std::size_t products() const noexcept {
+        return round_up(left_.size(), mr_) * layout_.padded(right_.size());
     }
-    std::size_t sums_bytes() const noexcept { return sums_rows() * stride_ * sizeof(double); }
+    std::size_t sums_bytes() const noexcept {
+        const std::size_t columns = sums_columns() ? layout_.padded(weighted_range().size()) : 0;
+        return (products() + columns) * sizeof(double);
+    }
     unsigned char* left_of(unsigned char* scratch, std::size_t block) const noexcept {
         return scratch + block * block_bytes();
     }
     unsigned char* right_of(unsigned char* scratch, std::size_t block) const noexcept {
-        return left_of(scratch, block) + left_layout_.size(left_.size());
+        return left_of(scratch, block) + left_bytes();
     }
     double* sums_of(unsigned char* scratch) const noexcept {
         return reinterpret_cast<double*>(scratch + sums_offset());
     }
-    double* column_sums_of(unsigned char* scratch) const noexcept {
-        return sums_of(scratch) + (sums_rows() - 1) * stride_;
+    // The sum of column i of the left side and column j of the right one. The sums of a tile lie together.
+    double* sums_of(unsigned char* scratch, std::size_t i, std::size_t j) const noexcept {
+        return sums_of(scratch) + i / mr_ * mr_ * layout_.padded(right_.size()) +
+               (j / layout_.width * mr_ + i % mr_) * layout_.width + j % layout_.width;
     }
+    double* column_sums_of(unsigned char* scratch) const noexcept {
+        return sums_of(scratch) + products();
+    }
+
+    static constexpr int packed_rows = 16;  // whole elements of every product
 
     const Task* task_;
     Range left_;
     Range right_;
-    PanelLayout left_layout_;
-    PanelLayout right_layout_;
-    std::size_t stride_;
+    PanelLayout layout_;
+    std::size_t mr_;
     std::size_t chunk_blocks_;
-    std::size_t packed_from_;  // the first column of the left side that is packed
-    bool
-        with_column_sums_;  // the parts of the first block of the left side take those of the right
+    std::size_t in_place_;  // columns of the right side that are read where they lie
+    bool diagonal_;         // the left side's columns are the right side's first
+    bool left_packed_;
+    bool adds_column_sums_;  // of the parts that see the weighted side, the first one does
 };
 
 using Group = std::vector<Part>;  // parts that share one pass over the rows
@@ -235,68 +479,96 @@ std::size_t chunk_rows(const Group& group) noexcept {
 
 std::vector<Group> plan(const std::vector<Task>& tasks) {
     std::vector<Group> groups;
-    for (const Task& task : tasks)
-        for (std::size_t i = 0; i < task.left.width(); i += block_columns)
-            for (std::size_t j = 0; j < task.right.width(); j += block_columns) {
-                const Range left{i, std::min(i + block_columns, task.left.width())};
-                const Range right{j, std::min(j + block_columns, task.right.width())};
+    for (std::size_t index = 0; index < tasks.size(); ++index) {
+        const Task& task = tasks[index];
+        const std::size_t rows = task.left.columns.width(), columns = task.right.columns.width();
+        for (std::size_t i = 0; i < rows; i += block_columns)
+            for (std::size_t j = 0; j < columns; j += block_columns) {
+                const Range left{i, std::min(i + block_columns, rows)};
+                const Range right{j, std::min(j + block_columns, columns)};
                 if (right.end <= std::min(i, task.symmetric)) continue;
-                const Part part(task, left, right);
+                const Part part(tasks, index, left, right);
                 if (groups.empty() ||
                     scratch_bytes(groups.back()) + part.scratch_bytes() > scratch_limit)
                     groups.emplace_back();
                 groups.back().push_back(part);
             }
+    }
     return groups;
 }
 
 double multiply_adds(const std::vector<Task>& tasks, std::size_t rows) noexcept {
     double total = 0;
     for (const Task& task : tasks)
-        total += static_cast<double>(rows) * static_cast<double>(task.left.width()) *
-                 static_cast<double>(task.right.width());
+        total += static_cast<double>(rows) * static_cast<double>(task.left.columns.width()) *
+                 static_cast<double>(task.right.columns.width());
     return total;
 }
 
-void run(const std::vector<Task>& tasks, std::size_t rows, int n_threads) {
+// What a thread works with.
+struct Worker {
+    Worker(const ConstMatrix& A, const std::vector<Task>& tasks, std::size_t bytes)
+        : live_of_A(A, tasks.front().left.of_A > 0), live(tasks.size()), scratch(bytes) {
+        for (LiveSides& sides : live) {
+            sides.left.reserve(live_of_A.most_runs() + 1);
+            sides.right.reserve(live_of_A.most_runs() + 1);
+        }
+    }
+
+    LiveColumns live_of_A;
+    std::vector<LiveSides> live;  // by task
+    Buffer<unsigned char> scratch;
+};
+
+void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
+    const std::size_t rows = A.rows;
     n_threads = threads_for_call(n_threads);
     if (multiply_adds(tasks, rows) < parallel_threshold) n_threads = 1;
     const std::vector<Group> groups = plan(tasks);
-    const std::size_t slot_rows = rows_of_slot(rows, tasks.front().left.width());
+    const std::size_t slot_rows = rows_of_slot(rows, A.cols);
     const std::size_t slots = (rows + slot_rows - 1) / slot_rows;
     const std::size_t items = groups.size() * slots;
     n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
     std::size_t bytes = 0;
     for (const Group& group : groups) bytes = std::max(bytes, scratch_bytes(group));
-    std::vector<Buffer<unsigned char>> scratch;
-    scratch.reserve(static_cast<std::size_t>(n_threads));
-    for (int thread = 0; thread < n_threads; ++thread) scratch.emplace_back(bytes);
+    std::vector<Worker> workers;
+    workers.reserve(static_cast<std::size_t>(n_threads));
+    for (int thread = 0; thread < n_threads; ++thread) workers.emplace_back(A, tasks, bytes);
     std::vector<std::atomic<std::size_t>> turn(groups.size());
 
     parallel_for(n_threads, items, [&](std::size_t item, int thread) noexcept {
         const std::size_t slot = item % slots;
         const Group& group = groups[item / slots];
         std::atomic<std::size_t>& turn_of_group = turn[item / slots];
-        unsigned char* memory = scratch[static_cast<std::size_t>(thread)].data();
+        Worker& worker = workers[static_cast<std::size_t>(thread)];
         const auto each = [&](auto&& action) {
-            unsigned char* at = memory;
+            unsigned char* at = worker.scratch.data();
             for (const Part& part : group) {
-                action(part, at);
+                action(part, worker.live[part.task_index], at);
                 at += part.scratch_bytes();
             }
         };
-        each([](const Part& part, unsigned char* at) { part.start(at); });
-        const std::size_t end = std::min(rows, (slot + 1) * slot_rows);
-        for (std::size_t row = slot * slot_rows; row < end; row += chunk_rows(group)) {
-            const std::size_t count = std::min(chunk_rows(group), end - row);
-            each([&](const Part& part, unsigned char* at) {
+        const Range slot_range{slot * slot_rows, std::min(rows, (slot + 1) * slot_rows)};
+        const Runs& live_of_A = worker.live_of_A.among(slot_range);
+        for (std::size_t task = 0; task < tasks.size(); ++task) {
+            tasks[task].left.find_runs(live_of_A, worker.live[task].left);
+            tasks[task].right.find_runs(live_of_A, worker.live[task].right);
+        }
+        each([](const Part& part, const LiveSides& live, unsigned char* at) {
+            part.start(live, at);
+        });
+        for (std::size_t row = slot_range.begin; row < slot_range.end; row += chunk_rows(group)) {
+            const std::size_t count = std::min(chunk_rows(group), slot_range.end - row);
+            each([&](const Part& part, const LiveSides& live, unsigned char* at) {
                 for (std::size_t done = 0; done < count; done += part.chunk_rows())
-                    part.add_rows(row + done, std::min(part.chunk_rows(), count - done), at);
+                    part.add_rows(live, row + done, std::min(part.chunk_rows(), count - done), at);
             });
         }
         for (std::size_t now; (now = turn_of_group.load(std::memory_order_acquire)) != slot;)
             turn_of_group.wait(now, std::memory_order_acquire);
-        each([](const Part& part, unsigned char* at) { part.finish(at); });
+        each([](const Part& part, const LiveSides& live, unsigned char* at) {
+            part.finish(live, at);
+        });
         turn_of_group.store(slot + 1, std::memory_order_release);
         turn_of_group.notify_all();
     });
@@ -310,6 +582,26 @@ const kernels::Product& float_product(DType a, DType b) {
 
 const kernels::Product& gram_product(DType a, bool weighted) {
     return a == DType::u8 && !weighted ? table().u8 : float_product(a, a);
+}
+
+// Where a product can read whole vectors of a matrix: of its own type, and in rows that do not all fall into a few sets of
+// the second cache.
+bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
+    return size_of(A.dtype) == product.panels.element && readable_in_place(A) &&
+           A.row_stride % 8192 != 0;
+}
+
+// C = AᵀWD and D's column sums. The wider matrix is on the right, where nothing is changed on the way: it may be read
+// where it lies.
+Task cross_task(const ConstMatrix& A, const ConstMatrix& D,
+                const std::optional<ConstMatrix>& weight, double* C, double* column_sums) {
+    const kernels::Product& product = float_product(A.dtype, D.dtype);
+    const bool transposed = D.cols < A.cols;
+    const bool in_place = transposed && is_panel_like(A, product);
+    Side left{Columns().append(A), 0}, right{Columns().append(D), 0};
+    if (transposed) std::swap(left, right);
+    return {product, left, right,  0,          weight,      nullptr,
+            0,       C,    D.cols, transposed, column_sums, in_place};
 }
 
 void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& options) {
@@ -367,20 +659,19 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
     std::vector<double> sums(options.bias || options.center ? n + m : 0);
     double* const sums_of_A = sums.empty() ? nullptr : sums.data();
     double* const sums_of_B = sums.empty() ? nullptr : sums.data() + n;
-    const Columns left = Columns().append(A);
+    const Side of_A{Columns().append(A), n};
     const kernels::Product& product = gram_product(A.dtype, weight.has_value());
-    std::vector<Task> tasks = {{product, left, left, n, weight, G, stride, C, sums_of_A}};
+    std::vector<Task> tasks = {{product, of_A, of_A, n, weight, G, stride, C, m, false, sums_of_A}};
     if (B) {
         const kernels::Product& cross_product = float_product(A.dtype, B->dtype);
         if (&cross_product == &product)
-            tasks[0].right.append(*B);
+            tasks[0].right.columns.append(*B);
         else
-            tasks.push_back(
-                {cross_product, left, Columns().append(*B), 0, weight, nullptr, 0, C, sums_of_B});
+            tasks.push_back(cross_task(A, *B, weight, C, sums_of_B));
         std::fill_n(C, stride * m, 0.0);
     }
     std::fill_n(G, stride * stride, 0.0);
-    run(tasks, A.rows, options.n_threads);
+    run(A, tasks, options.n_threads);
 
     const double total = sums.empty() ? 0 : total_weight(weight, A.rows, &product != &table().f64);
     if (options.center && total > 0) {
@@ -412,9 +703,8 @@ void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& option
     if (options.center) throw std::invalid_argument("cross() does not centre");
     const std::size_t m = D.cols;
     std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
-    run({{float_product(A.dtype, D.dtype), Columns().append(A), Columns().append(D), 0,
-          options.sample_weight, nullptr, 0, C, options.bias ? C + A.cols * m : nullptr}},
-        A.rows, options.n_threads);
+    run(A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
+        options.n_threads);
     for (std::size_t i = 0; i < options.scale.size(); ++i)
         scale_row(options.scale[i], C + i * m, m);
 }

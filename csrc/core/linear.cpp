@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::size_t strip_rows = 96;  // a multiple of every level's rows of a tile
 
-template <class T>
-const kernels::Product& product_of() {
-    if constexpr (sizeof(T) == sizeof(float))
-        return table().f32;
-    else
-        return table().f64;
-}
-
 }  // namespace
 
 template <class T>
@@ -36,9 +28,8 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
             "linear() gives float only for float32 W and uint8 or float32 A");
     if (W.rows != A.cols + (options.bias ? 1 : 0))
         throw std::invalid_argument("W has not one row per column of A (and one for the bias)");
-    const kernels::Product& product = product_of<T>();
     const kernels::Dense<T>& dense = dense_kernels<T>();
-    const PanelLayout layout = right_panels(product);
+    const PanelLayout layout(dense.panels);
     const std::size_t depth = A.cols, width = W.cols;
     const std::size_t padded = layout.padded(width);
 
@@ -103,14 +94,18 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                                                    (j - packed_from) / layout.width * layout.bytes
                                              : W.at(block * kernels::block_rows, j);
                 const std::ptrdiff_t w_stride =
-                    packed ? product.nr : W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
+                    packed ? dense.panels.nr
+                           : W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
                 const T* a_block = a + block * kernels::block_rows;
                 const auto mr = static_cast<std::size_t>(dense.mr);
+                const auto lanes = static_cast<std::size_t>(dense.lanes);
+                const std::size_t vectors = (std::min(layout.width, width - j) + lanes - 1) / lanes;
                 for (std::size_t i = 0; i < rows; i += mr)
-                    dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
-                               static_cast<int>(std::min(mr, rows - i)),
-                               reinterpret_cast<const T*>(w), w_stride, depth_of(block),
-                               sums + i * padded + j, static_cast<std::ptrdiff_t>(padded));
+                    dense.tile[vectors - 1](a_block + static_cast<std::ptrdiff_t>(i) * a_stride,
+                                            a_stride, static_cast<int>(std::min(mr, rows - i)),
+                                            reinterpret_cast<const T*>(w), w_stride,
+                                            depth_of(block), sums + i * padded + j,
+                                            static_cast<std::ptrdiff_t>(padded));
             }
         for (std::size_t i = 0; i < rows; ++i)
             if (!std::isfinite(sums[i * padded]))

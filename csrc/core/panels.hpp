@@ -31,21 +31,6 @@ class Columns {
 // Where a kernel can read rows as arrays of the matrix's own type: aligned elements, side by side.
 bool readable_in_place(const ConstMatrix& matrix) noexcept;
 
-// How one side of a product is packed.
-struct PanelLayout {
-    const kernels::Pack* pack;  // by DType
-    std::size_t width;          // columns of a panel
-    std::size_t bytes;          // from one panel to the next
-    std::size_t run;            // columns to pack at a time: a whole number of panels
-
-    std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
-    std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
-    std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
-};
-
-PanelLayout left_panels(const kernels::Product& product) noexcept;
-PanelLayout right_panels(const kernels::Product& product) noexcept;
-
 struct Range {
     std::size_t begin;
     std::size_t end;
@@ -53,14 +38,31 @@ struct Range {
     std::size_t size() const noexcept { return end - begin; }
 };
 
-// Packs the columns of a range for `rows` rows (at most the product's block_rows) from `row` on. Lanes past the range are not
-// written: the caller has zeroed them.
+// How the columns of a product are packed.
+struct PanelLayout {
+    const kernels::Panels* panels;
+    std::size_t width;  // columns of a panel
+    std::size_t bytes;  // from one panel to the next
+
+    explicit PanelLayout(const kernels::Panels& panels) noexcept;
+    std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
+    std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
+    std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
+    // Where column `at` of the panels begins.
+    unsigned char* column(unsigned char* memory, std::size_t at) const noexcept {
+        return memory + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);
+    }
+};
+
+// Packs the columns of a range for `rows` rows (at most the panels' block_rows) from `row` on, as columns `at` and following of
+// the panels. Lanes past the range are not written: the caller has zeroed them.
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
-                  int rows, const double* weight, unsigned char* panels) noexcept;
+                  int rows, const double* weight, unsigned char* memory,
+                  std::size_t at = 0) noexcept;
 
 // The number of packed elements that hold `rows` rows.
-inline int steps_of(const kernels::Product& product, int rows) noexcept {
-    return (rows + product.step_rows - 1) / product.step_rows;
+inline int steps_of(const kernels::Panels& panels, int rows) noexcept {
+    return (rows + panels.step_rows - 1) / panels.step_rows;
 }
 
 }  // namespace bpls

@@ -17,8 +17,9 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t block = 32;         // rows factored at a time
-constexpr std::size_t outer_block = 256;  // rows that are taken out of the rest at a time
+constexpr std::size_t block = 32;           // rows factored at a time
+constexpr std::size_t outer_block = 256;    // rows that are taken out of the rest at a time
+constexpr std::size_t chunk_columns = 192;  // that a thread takes at a time
 
 // The weights of a packed panel whose product is to be subtracted.
 constexpr std::array<double, outer_block> minus_one = [] {
@@ -32,16 +33,15 @@ class Workspace {
  public:
     Workspace(std::size_t n, std::size_t m)
         : product_(table().f64),
-          left_layout_(left_panels(product_)),
-          right_layout_(right_panels(product_)),
+          layout_(product_.panels),
           n_(n),
           m_(m),
           // Tiles may reach past the last row and column.
-          stride_(round_up(n + m, cache_line / sizeof(double)) + right_layout_.width),
-          matrix_((round_up(n, block) + left_layout_.width) * stride_),
+          stride_(round_up(n + m, cache_line / sizeof(double)) + layout_.width),
+          matrix_((round_up(n, block) + layout_.width) * stride_),
           floor_(n),
-          left_(n > block ? left_layout_.size(n) : 0),
-          right_(n > block ? right_layout_.size(n + m) : 0) {}
+          left_(n > block ? layout_.size(n) : 0),
+          right_(n > block ? layout_.size(n + m) : 0) {}
 
     // Solves the system into W, or says where that failed and leaves W alone.
     std::optional<FailedPivot> solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge,
@@ -113,10 +113,10 @@ class Workspace {
         const Columns trailing =
             Columns().append(row_major(at(rows.begin, from), rows.size(), n_ + m_ - from, stride_));
         for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
-            pack(right_layout_, trailing, columns, size, minus_one.data(), right_.data());
+            pack(trailing, columns, size, minus_one.data(), right_.data());
             const Range unknowns{columns.begin, std::min(columns.end, until - from)};
             if (unknowns.begin < unknowns.end)
-                pack(left_layout_, trailing, unknowns, size, nullptr, left_.data());
+                pack(trailing, unknowns, size, nullptr, left_.data());
         });
         for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
             multiply({0, std::min(columns.end, until - from)}, columns, size, from, from);
@@ -133,8 +133,7 @@ class Workspace {
             for_each_chunk(n_threads, m_, [&](Range columns) noexcept {
                 triangular.solve_upper(at(k, k), stride, size, at(k, n_ + columns.begin), stride,
                                        static_cast<int>(columns.size()));
-                if (k > 0)
-                    pack(right_layout_, solved, columns, size, minus_one.data(), right_.data());
+                if (k > 0) pack(solved, columns, size, minus_one.data(), right_.data());
             });
             if (k == 0) break;
             // The rows above, U[0:k, rows] transposed.
@@ -143,7 +142,7 @@ class Workspace {
             std::swap(above.row_stride, above.col_stride);
             const Columns left = Columns().append(above);
             for_each_chunk(n_threads, k, [&](Range unknowns) noexcept {
-                pack(left_layout_, left, unknowns, size, nullptr, left_.data());
+                pack(left, unknowns, size, nullptr, left_.data());
                 multiply(unknowns, {0, m_}, size, 0, n_);
             });
         }
@@ -152,7 +151,7 @@ class Workspace {
     // Calls body(range) for chunks whose ends are panel borders on both sides of a product.
     template <class F>
     void for_each_chunk(int n_threads, std::size_t columns, F&& body) {
-        const std::size_t width = left_layout_.width * right_layout_.width;
+        const std::size_t width = round_up(chunk_columns, layout_.width);
         const std::size_t chunks = (columns + width - 1) / width;
         const bool small = static_cast<double>(columns * n_ * block) < parallel_threshold;
         parallel_for(small ? 1 : n_threads, chunks, [&](std::size_t chunk, int) noexcept {
@@ -160,35 +159,38 @@ class Workspace {
         });
     }
 
-    void pack(const PanelLayout& layout, const Columns& columns, Range range, int rows,
-              const double* weight, unsigned char* panels) noexcept {
+    void pack(const Columns& columns, Range range, int rows, const double* weight,
+              unsigned char* panels) noexcept {
         if (n_ <= block) return;  // one block: nothing is updated
-        unsigned char* first = panels + range.begin / layout.width * layout.bytes;
+        unsigned char* first = layout_.column(panels, range.begin);
         // Lanes past the last column may hold what an earlier, wider block left there.
-        const std::size_t last = (layout.count(range.size()) - 1) * layout.bytes;
-        if (range.size() % layout.width != 0)
-            std::fill_n(first + last, layout.bytes, static_cast<unsigned char>(0));
-        pack_columns(layout, columns, range, 0, rows, weight, first);
+        const std::size_t last = (layout_.count(range.size()) - 1) * layout_.bytes;
+        if (range.size() % layout_.width != 0)
+            std::fill_n(first + last, layout_.bytes, static_cast<unsigned char>(0));
+        pack_columns(layout_, columns, range, 0, rows, weight, first);
     }
 
     // matrix[row + i, column + j] += left[:, i]ᵀ right[:, j] for the tiles of these ranges that reach the upper triangle.
     void multiply(Range unknowns, Range columns, int rows, std::size_t row,
                   std::size_t column) noexcept {
-        for (std::size_t j = columns.begin; j < columns.end; j += right_layout_.width) {
-            const unsigned char* right =
-                right_.data() + j / right_layout_.width * right_layout_.bytes;
-            for (std::size_t i = unknowns.begin; i < unknowns.end; i += left_layout_.width) {
-                if (row + i >= column + j + right_layout_.width) break;
-                product_.tile(left_.data() + i / left_layout_.width * left_layout_.bytes,
-                              product_.mr, right, rows, at(row + i, column + j),
-                              static_cast<std::ptrdiff_t>(stride_));
+        const auto lanes = static_cast<std::size_t>(product_.lanes);
+        for (std::size_t j = columns.begin; j < columns.end; j += layout_.width) {
+            const std::size_t end = std::min(j + layout_.width, columns.end);
+            for (std::size_t i = unknowns.begin; i < unknowns.end;
+                 i += static_cast<std::size_t>(product_.mr)) {
+                if (row + i >= column + end) break;
+                const std::size_t below = row + i > column + j ? row + i - column - j : 0;
+                const std::size_t from = j + below / lanes * lanes;
+                product_.tile[(end - from + lanes - 1) / lanes - 1](
+                    layout_.column(left_.data(), i), layout_.column(right_.data(), from),
+                    product_.panels.nr, rows, at(row + i, column + from),
+                    static_cast<std::ptrdiff_t>(stride_), right_.data(), 0);
             }
         }
     }
 
     const kernels::Product& product_;
-    PanelLayout left_layout_;
-    PanelLayout right_layout_;
+    PanelLayout layout_;
     std::size_t n_;
     std::size_t m_;
     std::size_t stride_;

@@ -5,8 +5,8 @@
 
 namespace bpls::kernels {
 
-constinit const Table avx512vnni =
-    make_table<Shapes{.mr = 12, .nv = 2, .linear_mr = 8, .batch_nv = 3}>(
-        quads_product<ByteQuads, 12, 2>());
+constinit const Table avx512vnni = make_table<Shapes{
+    .f32_mr = 16, .f64_mr = 8, .nv = 1, .linear_mr = 8, .linear_nv = 2, .batch_nv = 3}>(
+    quads_product<ByteQuads, 16, 1>());
 
 }  // namespace bpls::kernels

@@ -4,7 +4,8 @@
 
 namespace bpls::kernels {
 
-constinit const Table generic =
-    make_table<Shapes{.mr = 4, .nv = 2, .linear_mr = 4, .batch_nv = 2}>(float_product<F32, 4, 2>());
+constinit const Table generic = make_table<Shapes{
+    .f32_mr = 4, .f64_mr = 4, .nv = 2, .linear_mr = 4, .linear_nv = 2, .batch_nv = 2}>(
+    float_product<F32, 4, 2>());
 
 }  // namespace bpls::kernels

@@ -72,28 +72,30 @@ void pack(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t
 
 // ---- packing bytes into panels of several rows per element
 
-// `flip` is what every byte is xored with: 128 makes an unsigned byte x the signed x - 128. Rows that fill up the last
-// element are zero bytes, unflipped: on the right side they are factors of zero.
-template <class E, int step_rows, int panel_width, int flip>
+template <class E, int step_rows, int panel_width>
 void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
                 int rows, int width, const double*, unsigned char* panel, int lane,
                 std::size_t panel_bytes) noexcept {
     E* out = reinterpret_cast<E*>(panel) + lane * step_rows;
     const auto next_panel = std::ptrdiff_t(panel_bytes / sizeof(E));  // elements
-    const auto byte = [=](int k, std::ptrdiff_t offset) noexcept {
-        return E(source[k * row_stride + offset] ^ flip);
-    };
     int k = 0;
     for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows) {
+        const unsigned char* from = source + k * row_stride;
         if (col_stride == 1 && width % panel_width == 0) {
             E* to = out;
             for (int c = 0; c < width; c += panel_width, to += next_panel)
                 for (int i = 0; i < panel_width; ++i)
-                    for (int r = 0; r < step_rows; ++r) to[i * step_rows + r] = byte(k + r, c + i);
+                    for (int r = 0; r < step_rows; ++r)
+                        to[i * step_rows + r] = E(from[r * row_stride + c + i]);
+        } else if (col_stride == 1) {
+            for (int i = 0; i < width; ++i)
+                for (int r = 0; r < step_rows; ++r)
+                    out[i * step_rows + r] = E(from[r * row_stride + i]);
         } else {
             for (int c = 0; c < width; ++c) {
                 E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
-                for (int r = 0; r < step_rows; ++r) to[r] = byte(k + r, c * col_stride);
+                for (int r = 0; r < step_rows; ++r)
+                    to[r] = E(from[r * row_stride + c * col_stride]);
             }
         }
     }
@@ -101,56 +103,60 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
         for (int c = 0; c < width; ++c) {
             E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
             for (int r = 0; r < step_rows; ++r)
-                to[r] = k + r < rows ? byte(k + r, c * col_stride) : E(0);
+                to[r] = k + r < rows ? E(source[(k + r) * row_stride + c * col_stride]) : E(0);
         }
 }
 
-// The right side of a product with signed bytes: the header holds 128 · (column sums), what the flip took away.
-template <int panel_width>
-void pack_quads_right(const unsigned char* source, std::ptrdiff_t row_stride,
-                      std::ptrdiff_t col_stride, int rows, int width, const double* weight,
-                      unsigned char* panel, int lane, std::size_t panel_bytes) noexcept {
-    for (int c = 0; c < width; c += panel_width, panel += panel_bytes) {
-        const unsigned char* from = source + c * col_stride;
-        const int columns = width - c < panel_width ? width - c : panel_width;
-        auto* sums = reinterpret_cast<std::int32_t*>(panel) + lane;
-        for (int i = 0; i < columns; ++i) sums[i] = 0;
-        for (int k = 0; k < rows; ++k)
-            for (int i = 0; i < columns; ++i)
-                sums[i] += 128 * from[k * row_stride + i * col_stride];
-        pack_bytes<std::uint8_t, 4, panel_width, 0>(
-            from, row_stride, col_stride, rows, columns, weight,
-            panel + panel_width * sizeof(std::int32_t), lane, panel_bytes);
-    }
+// ---- what is zero
+
+void merge_bits(const unsigned char* bytes, std::size_t count, unsigned char* seen) noexcept {
+    for (std::size_t b = 0; b < count; ++b)
+        seen[b] = static_cast<unsigned char>(seen[b] | bytes[b]);
 }
 
 // ---- register tiles
 
-// mr x (nv vectors) sums in registers. With `headed`, they start from the right panel's header instead of zero.
-template <class V, int mr, int nv, bool headed>
-void tile(const unsigned char* left, std::ptrdiff_t left_stride, const unsigned char* right,
-          int steps, double* out, std::ptrdiff_t stride) noexcept {
+inline void prefetch([[maybe_unused]] const unsigned char* line) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(line);
+#endif
+}
+
+// A value of the left side in every lane, less what the product's `left_offset` says.
+template <class V>
+inline V left_factor(typename V::Scalar x) noexcept {
+    if constexpr (requires { V::left(x); })
+        return V::left(x);
+    else
+        return V::broadcast(x);
+}
+
+// mr x (nv vectors) sums in registers, of panels that are nr columns wide.
+template <class V, int mr, int nr, int nv>
+void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
+          int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
+          std::ptrdiff_t ahead_stride) noexcept {
     using T = typename V::Scalar;
     const T* a = reinterpret_cast<const T*>(left);
     const T* b = reinterpret_cast<const T*>(right);
     V sum[mr][nv];
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
-        for (int j = 0; j < nv; ++j) sum[i][j] = headed ? V::load(b + j * V::lanes) : V::zero();
-    if constexpr (headed) b += nv * V::lanes;
-    for (int k = 0; k < steps; ++k, a += left_stride, b += nv * V::lanes) {
+        for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
+    for (int k = 0; k < steps; ++k, a += nr, b += right_stride, ahead += ahead_stride) {
+        prefetch(ahead);
         V x[nv];
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
-#pragma GCC unroll 12
+#pragma GCC unroll 16
         for (int i = 0; i < mr; ++i) {
-            const V y = V::broadcast(a[i]);
+            const V y = left_factor<V>(a[i]);
 #pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
@@ -160,11 +166,11 @@ void tile(const unsigned char* left, std::ptrdiff_t left_stride, const unsigned 
 template <class T, int step_rows>
 constexpr T packed_one = step_rows == 1 ? T(1) : T(step_rows == 2 ? 0x00010001 : 0x01010101);
 
-template <class V, int nv, int step_rows, bool headed>
+template <class V, int nv, int step_rows>
 void column_sums(const unsigned char* right, int steps, double* out) noexcept {
     using T = typename V::Scalar;
     constexpr int chains = 4;  // sums that do not wait for one another
-    const T* b = reinterpret_cast<const T*>(right) + (headed ? nv * V::lanes : 0);
+    const T* b = reinterpret_cast<const T*>(right);
     const V one = V::broadcast(packed_one<T, step_rows>);
     V sum[chains][nv];
     for (int c = 0; c < chains; ++c)
@@ -183,56 +189,49 @@ void column_sums(const unsigned char* right, int steps, double* out) noexcept {
 
 // ---- the products
 
+template <class T, int nr>
+constexpr Panels float_panels() noexcept {
+    constexpr bool wide = sizeof(T) == sizeof(double);
+    return {
+        nr,
+        block_rows,
+        1,
+        sizeof(T),
+        {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr}};
+}
+
+// Elements of four bytes that hold `step_rows` integers E of consecutive rows.
+template <class E, int step_rows, int nr>
+constexpr Panels integer_panels() noexcept {
+    return {nr, integer_block_rows, step_rows, 4, {&pack_bytes<E, step_rows, nr>}};
+}
+
+template <class V, int mr, int nv, int step_rows>
+constexpr Product product(const Panels& panels, double left_offset) noexcept {
+    constexpr int nr = nv * V::lanes;
+    static_assert(nr % mr == 0 && nv <= max_vectors);
+    return {panels,
+            mr,
+            V::lanes,
+            left_offset,
+            {&tile<V, mr, nr, 1>, &tile < V, mr, nr, nv < 2 ? 1 : 2 >, &tile<V, mr, nr, nv>},
+            &column_sums<V, nv, step_rows>,
+            &peak<V, step_rows>};
+}
+
 template <class V, int mr, int nv>
 constexpr Product float_product() noexcept {
-    using T = typename V::Scalar;
-    constexpr int nr = nv * V::lanes;
-    constexpr bool wide = sizeof(T) == sizeof(double);
-    return {.mr = mr,
-            .nr = nr,
-            .block_rows = block_rows,
-            .step_rows = 1,
-            .element = sizeof(T),
-            .right_header = 0,
-            .pack_left = {&pack<std::uint8_t, T, mr>, &pack<float, T, mr>,
-                          wide ? &pack<double, T, mr> : nullptr},
-            .pack_right = {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>,
-                           wide ? &pack<double, T, nr> : nullptr},
-            .tile = &tile<V, mr, nv, false>,
-            .column_sums = &column_sums<V, nv, 1, false>,
-            .peak = &peak<V, 1>};
+    return product<V, mr, nv, 1>(float_panels<typename V::Scalar, nv * V::lanes>(), 0);
 }
 
 template <class V, int mr, int nv>
 constexpr Product pairs_product() noexcept {
-    constexpr int nr = nv * V::lanes;
-    return {.mr = mr,
-            .nr = nr,
-            .block_rows = integer_block_rows,
-            .step_rows = 2,
-            .element = 4,
-            .right_header = 0,
-            .pack_left = {&pack_bytes<std::int16_t, 2, mr, 0>, nullptr, nullptr},
-            .pack_right = {&pack_bytes<std::int16_t, 2, nr, 0>, nullptr, nullptr},
-            .tile = &tile<V, mr, nv, false>,
-            .column_sums = &column_sums<V, nv, 2, false>,
-            .peak = &peak<V, 2>};
+    return product<V, mr, nv, 2>(integer_panels<std::int16_t, 2, nv * V::lanes>(), 0);
 }
 
 template <class V, int mr, int nv>
 constexpr Product quads_product() noexcept {
-    constexpr int nr = nv * V::lanes;
-    return {.mr = mr,
-            .nr = nr,
-            .block_rows = integer_block_rows,
-            .step_rows = 4,
-            .element = 4,
-            .right_header = nr * int(sizeof(std::int32_t)),
-            .pack_left = {&pack_bytes<std::uint8_t, 4, mr, 128>, nullptr, nullptr},
-            .pack_right = {&pack_quads_right<nr>, nullptr, nullptr},
-            .tile = &tile<V, mr, nv, true>,
-            .column_sums = &column_sums<V, nv, 4, true>,
-            .peak = &peak<V, 4>};
+    return product<V, mr, nv, 4>(integer_panels<std::uint8_t, 4, nv * V::lanes>(), 128);
 }
 
 }  // namespace

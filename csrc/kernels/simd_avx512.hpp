@@ -212,6 +212,10 @@ struct I16Pairs : I32Sums {
 #if defined(BPLS_VNNI)
 // An operand holds four rows of bytes in each lane: signed ones on the left of a product, unsigned ones on the right.
 struct ByteQuads : I32Sums {
+    // Unsigned bytes x, given as the signed x - 128.
+    static ByteQuads left(std::int32_t x) noexcept {
+        return {{_mm512_xor_si512(_mm512_set1_epi32(x), _mm512_set1_epi8(-128))}};
+    }
     static ByteQuads zero() noexcept { return {{_mm512_setzero_si512()}}; }
     static ByteQuads broadcast(std::int32_t x) noexcept { return {{_mm512_set1_epi32(x)}}; }
     static ByteQuads load(const std::int32_t* p) noexcept { return {{_mm512_loadu_si512(p)}}; }

@@ -12,9 +12,11 @@ namespace {
 
 // The shapes of a level's register tiles: rows by vectors.
 struct Shapes {
-    int mr;  // of a product's tile
-    int nv;  // of a product's tile, and of the forward tile, which reads the product's right panels
+    int f32_mr;     // of the products of float
+    int f64_mr;     // and of double
+    int nv;         // of both
     int linear_mr;  // of the forward tile
+    int linear_nv;  //
     int batch_nv;   // of the tiles of interleaved systems, which have four rows
 };
 
@@ -25,8 +27,10 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
     using T = typename V::Scalar;
     constexpr bool wide = sizeof(T) == sizeof(double);
     return {
+        float_panels<T, nv * V::lanes>(),
         mr,
-        &linear_tile<V, mr, nv>,
+        V::lanes,
+        {&linear_tile<V, mr, 1>, &linear_tile<V, mr, 2>, &linear_tile<V, mr, nv>},
         {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>, wide ? &copy_rows<double, T> : nullptr},
         {&forward_each<Identity, V>, &forward_each<Sigmoid, V>, &forward_each<Tanh, V>,
          &forward_each<Relu, V>, &forward_each<LeakyRelu, V>, &forward_each<Elu, V>,
@@ -43,12 +47,13 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
 template <Shapes shapes>
 constexpr Table make_table(Product u8) noexcept {
     return {u8,
-            float_product<F32, shapes.mr, shapes.nv>(),
-            float_product<F64, shapes.mr, shapes.nv>(),
-            dense<F32, shapes.linear_mr, shapes.nv>(all_finite_f32),
-            dense<F64, shapes.linear_mr, shapes.nv>(all_finite_f64),
+            float_product<F32, shapes.f32_mr, shapes.nv>(),
+            float_product<F64, shapes.f64_mr, shapes.nv>(),
+            dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
+            dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
             {&factor, &solve_lower, &solve_upper},
-            interleaved<F64, shapes.batch_nv>()};
+            interleaved<F64, shapes.batch_nv>(),
+            &merge_bits};
 }
 
 }  // namespace

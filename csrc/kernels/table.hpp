@@ -17,46 +17,53 @@ inline constexpr int block_rows = 256;
 // The same for products of integers, whose int32 sums would hold 33,025 rows; more rows would not fit in the first cache.
 inline constexpr int integer_block_rows = 512;
 
-// Copies `rows` x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is
-// row-major and `nr` (right) or `mr` (left) columns wide; `step_rows` consecutive rows of a column share one packed
-// element, and a last element that is not full is filled up with rows that add nothing. `weight`, where not null, holds
-// a factor per row. From lane 0 on, `width` may also be that of several panels, which follow one another at
-// `panel_bytes`.
+// Copies `rows` x `width` elements, lying at byte strides, into a panel from `lane` on. A panel is row-major and nr columns
+// wide; `step_rows` consecutive rows of a column share one packed element, and a last element that is not full is filled
+// up with rows that add nothing. `weight`, where not null, holds a factor per row. From lane 0 on, `width` may also be
+// that of several whole panels, which follow one another at `panel_bytes`.
 using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
                       std::ptrdiff_t col_stride, int rows, int width, const double* weight,
                       unsigned char* panel, int lane, std::size_t panel_bytes) noexcept;
 
-// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for an mr x nr tile. left[k, i] is element k * left_stride + i:
-// left_stride is mr in a panel, and the row stride in a matrix that needs no packing.
-using Tile = void (*)(const unsigned char* left, std::ptrdiff_t left_stride,
-                      const unsigned char* right, int steps, double* out,
-                      std::ptrdiff_t stride) noexcept;
+// out[i * stride + j] += Σ_k (left[k, i] - left_offset) · right[k, j] for mr columns i of one panel, from any lane on, and some
+// vectors of columns j of another, or of the same, or of a matrix of the panels' type. right[k, j] is element k * right_stride + j:
+// right_stride is nr in a panel. Meanwhile the cache lines at ahead + k * ahead_stride are fetched.
+using Tile = void (*)(const unsigned char* left, const unsigned char* right,
+                      std::ptrdiff_t right_stride, int steps, double* out, std::ptrdiff_t stride,
+                      const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept;
 
-// out[j] += Σ_k right[k, j] over the nr columns of a right panel.
-using ColumnSums = void (*)(const unsigned char* right, int steps, double* out) noexcept;
+// out[j] += Σ_k panel[k, j] over the nr columns of a panel.
+using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
 
 // Does nothing but multiply-adds of one arithmetic, in registers, `rounds` times over. Returns how many operations that
 // was; a multiplication and an addition are two.
 using Peak = double (*)(std::size_t rounds) noexcept;
 
-// A product of packed panels in one arithmetic. Entries are indexed by the source's DType, null where the conversion
-// would lose precision.
+// How columns are packed into panels.
+struct Panels {
+    int nr;          // columns of a panel
+    int block_rows;  // rows that a panel holds at most
+    int step_rows;   // rows in a packed element
+    int element;     // bytes of a packed element
+    Pack pack[3];    // by the source's DType, null where the conversion would lose precision
+};
+
+// Vectors in a row of any level's panels at most. Where there are fewer, more are never asked for.
+inline constexpr int max_vectors = 3;
+
+// A product of packed panels in one arithmetic.
 struct Product {
-    int mr;
-    int nr;
-    int block_rows;    // rows that a panel holds at most
-    int step_rows;     // rows in a packed element
-    int element;       // bytes of a packed element
-    int right_header;  // bytes in front of a right panel, for the kernel's own use
-    Pack pack_left[3];
-    Pack pack_right[3];
-    Tile tile;
+    Panels panels;
+    int mr;                  // columns of the left side in a tile: a panel's or a part of them
+    int lanes;               // columns of the right side in a vector
+    double left_offset;      // what the tiles take from every value of their left side
+    Tile tile[max_vectors];  // by the number of vectors of columns, less one
     ColumnSums column_sums;
     Peak peak;
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and nr columns: w is a
-// right panel of the product of the same type, with w_stride nr, or nr columns of a matrix.
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and some vectors of
+// columns: w is a panel, with w_stride nr, or lies in a matrix.
 template <class T>
 using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
                             std::ptrdiff_t w_stride, int depth, T* c,
@@ -70,9 +77,11 @@ using CopyRows = void (*)(const unsigned char* source, std::ptrdiff_t row_stride
 
 template <class T>
 struct Dense {
-    int mr;  // rows of a forward tile
-    LinearTile<T> tile;
-    CopyRows<T> copy_rows[3];  // by source DType, null where T cannot hold it
+    Panels panels;                    // of the weights
+    int mr;                           // rows of a forward tile
+    int lanes;                        // columns of a vector
+    LinearTile<T> tile[max_vectors];  // by the number of vectors of columns, less one
+    CopyRows<T> copy_rows[3];         // by source DType, null where T cannot hold it
     // The activations, indexed by Activation. Softmax takes `count` as one row.
     void (*forward[activation_count])(const T* in, T* out, std::size_t count) noexcept;
     void (*derivative[activation_count])(const T* in, T* out, std::size_t count) noexcept;
@@ -131,6 +140,10 @@ struct Interleaved {
 // In vectors. Odd, so that the rows of a column do not fall into one cache set.
 constexpr int interleaved_stride(int n) noexcept { return n | 1; }
 
+// seen[b] |= bytes[b] for b in [0, count).
+using MergeBits = void (*)(const unsigned char* bytes, std::size_t count,
+                           unsigned char* seen) noexcept;
+
 struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
@@ -139,6 +152,7 @@ struct Table {
     Dense<double> dense_f64;
     Triangular triangular;
     Interleaved interleaved;
+    MergeBits merge_bits;
 };
 
 // One per translation unit; only those of the build's architecture exist.
