@@ -92,6 +92,12 @@ struct F64 {
     }
     friend F64 operator&(F64 a, F64 b) noexcept { return {_mm512_and_pd(a.v, b.v)}; }
     friend F64 operator|(F64 a, F64 b) noexcept { return {_mm512_or_pd(a.v, b.v)}; }
+    // The magnitude of x with the sign of y: one operation.
+    static F64 with_sign(F64 y, F64 x) noexcept {
+        const __m512i sign = _mm512_set1_epi64(std::int64_t(1) << 63);
+        return {_mm512_castsi512_pd(_mm512_ternarylogic_epi64(sign, _mm512_castpd_si512(y.v),
+                                                              _mm512_castpd_si512(x.v), 0xca))};
+    }
     friend F64 plus_bits(F64 a, F64 b) noexcept {
         return {_mm512_castsi512_pd(
             _mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
@@ -161,6 +167,11 @@ struct F32 {
     }
     friend F32 operator&(F32 a, F32 b) noexcept { return {_mm512_and_ps(a.v, b.v)}; }
     friend F32 operator|(F32 a, F32 b) noexcept { return {_mm512_or_ps(a.v, b.v)}; }
+    static F32 with_sign(F32 y, F32 x) noexcept {
+        const __m512i sign = _mm512_set1_epi32(std::int32_t(1) << 31);
+        return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(sign, _mm512_castps_si512(y.v),
+                                                              _mm512_castps_si512(x.v), 0xca))};
+    }
     friend F32 plus_bits(F32 a, F32 b) noexcept {
         return {_mm512_castsi512_ps(
             _mm512_add_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
