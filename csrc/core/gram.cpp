@@ -304,27 +304,10 @@ class Part {
                                        column_sums_of(scratch) + panel * layout_.width);
     }
 
-    // Memory that is wanted soon.
-    struct Ahead {
-        const unsigned char* begin;
-        const unsigned char* end;
-
-        // The lines that a tile of so many steps is to fetch; where there is none left, one that is no trouble.
-        std::pair<const unsigned char*, std::ptrdiff_t> take(int steps,
-                                                             const unsigned char* none) noexcept {
-            if (begin >= end) return {none, 0};
-            return {std::exchange(begin, begin + steps * line), line};
-        }
-        static constexpr auto line = static_cast<std::ptrdiff_t>(cache_line);
-    };
-
-    // The block of rows after the present one, where it is packed next and lies in one piece.
+    // The block of rows after the present one, where it is packed next.
     Ahead next_block(std::size_t row) const noexcept {
-        const ConstMatrix& A = *task_->right.columns.begin();
-        const auto bytes = static_cast<std::ptrdiff_t>(A.cols) * size_of(A.dtype);
-        if (chunk_blocks_ > 1 || in_place_ > 0 || A.row_stride != bytes || row >= A.rows)
-            return {nullptr, nullptr};
-        return {A.at(row, 0), A.at(std::min(row + block_rows(), A.rows), 0)};
+        if (chunk_blocks_ > 1 || in_place_ > 0) return {};
+        return rows_ahead(*task_->right.columns.begin(), row, block_rows());
     }
 
     // Adds the product of a group of columns over one block of rows, which begins at `row`. On the diagonal the vectors
@@ -347,15 +330,13 @@ class Part {
                 const unsigned char* values = in_place
                                                   ? A.at(row, right_.begin + from)
                                                   : layout_.column(right_of(scratch, block), from);
-                auto [lines, step] = ahead.take(steps, values);
-                if (in_place && i == left.begin) {
-                    lines = end < in_place_ ? A.at(row, right_.begin + end) : A.at(row, 0);
-                    step = A.row_stride;
-                }
+                Ahead::Lines lines = ahead.take(steps, values);
+                if (in_place && i == left.begin)
+                    lines = {A.at(row, right_.begin + (end < in_place_ ? end : 0)), A.row_stride};
                 product.tile[(end - from + lanes - 1) / lanes - 1](
                     layout_.column(left_panels, i), values,
                     in_place ? A.row_stride / product.panels.element : product.panels.nr, steps,
-                    sums_of(scratch, i, from), product.panels.nr, lines, step);
+                    sums_of(scratch, i, from), product.panels.nr, lines.first, lines.stride);
             }
         }
     }

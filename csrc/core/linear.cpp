@@ -16,7 +16,8 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t strip_rows = 96;  // a multiple of every level's rows of a tile
+constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
+constexpr std::size_t few_rows = 96;    // of A, for which W is not packed
 
 }  // namespace
 
@@ -33,22 +34,21 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
     const std::size_t depth = A.cols, width = W.cols;
     const std::size_t padded = layout.padded(width);
 
-    // W's panels, one set for every block of rows of W. For a few rows of A packing would take longer than the product:
-    // then only what does not fill a panel is packed.
-    const bool W_in_place = A.rows < strip_rows && W.dtype == dtype_of<T>() && readable_in_place(W);
-    const std::size_t packed_from = W_in_place ? width / layout.width * layout.width : 0;
-    const std::size_t depth_blocks = (depth + kernels::block_rows - 1) / kernels::block_rows;
-    const std::size_t block_bytes = layout.size(width - packed_from);
+    // W's panels, one set for every block of rows of W. For a few rows of A packing would take longer than the product.
+    const bool W_in_place = A.rows < few_rows && W.dtype == dtype_of<T>() && readable_in_place(W);
+    const auto depth_block = static_cast<std::size_t>(dense.panels.block_rows);
+    const std::size_t depth_blocks = (depth + depth_block - 1) / depth_block;
+    const std::size_t block_bytes = W_in_place ? 0 : layout.size(width);
     Buffer<unsigned char> panels(depth_blocks * block_bytes);
     std::fill_n(panels.data(), depth_blocks * block_bytes, static_cast<unsigned char>(0));
     const Columns columns = Columns().append(W);
     const auto depth_of = [&](std::size_t block) noexcept {
-        return static_cast<int>(
-            std::min<std::size_t>(kernels::block_rows, depth - block * kernels::block_rows));
+        return static_cast<int>(std::min<std::size_t>(depth_block, depth - block * depth_block));
     };
-    for (std::size_t block = 0; block < depth_blocks; ++block)
-        pack_columns(layout, columns, {packed_from, width}, block * kernels::block_rows,
-                     depth_of(block), nullptr, panels.data() + block * block_bytes);
+    if (!W_in_place)
+        for (std::size_t block = 0; block < depth_blocks; ++block)
+            pack_columns(layout, columns, {0, width}, block * depth_block, depth_of(block), nullptr,
+                         panels.data() + block * block_bytes);
 
     Buffer<T> start(padded);  // what every row begins with: the bias, or zero
     std::fill_n(start.data(), padded, T(0));
@@ -86,26 +86,29 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                                                        rows, depth, copy, depth);
         }
         for (std::size_t i = 0; i < rows; ++i) std::copy_n(start.data(), padded, sums + i * padded);
+        const auto mr = static_cast<std::size_t>(dense.mr);
+        const std::size_t columns_at_once = W_in_place ? width : layout.width;
+        const std::ptrdiff_t w_stride =
+            W_in_place ? W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T)) : dense.panels.nr;
+        // Panels are filled up with zeros, so whole vectors of them can be read.
+        const auto columns_of = [&](std::size_t j) noexcept {
+            const std::size_t rest =
+                W_in_place ? width : round_up(width - j, static_cast<std::size_t>(dense.lanes));
+            return static_cast<int>(std::min(columns_at_once, rest));
+        };
         for (std::size_t block = 0; block < depth_blocks; ++block)
-            for (std::size_t j = 0; j < padded; j += layout.width) {
-                const bool packed = j >= packed_from;
-                const unsigned char* w = packed
-                                             ? panels.data() + block * block_bytes +
-                                                   (j - packed_from) / layout.width * layout.bytes
-                                             : W.at(block * kernels::block_rows, j);
-                const std::ptrdiff_t w_stride =
-                    packed ? dense.panels.nr
-                           : W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
-                const T* a_block = a + block * kernels::block_rows;
-                const auto mr = static_cast<std::size_t>(dense.mr);
-                const auto lanes = static_cast<std::size_t>(dense.lanes);
-                const std::size_t vectors = (std::min(layout.width, width - j) + lanes - 1) / lanes;
-                for (std::size_t i = 0; i < rows; i += mr)
-                    dense.tile[vectors - 1](a_block + static_cast<std::ptrdiff_t>(i) * a_stride,
-                                            a_stride, static_cast<int>(std::min(mr, rows - i)),
-                                            reinterpret_cast<const T*>(w), w_stride,
-                                            depth_of(block), sums + i * padded + j,
-                                            static_cast<std::ptrdiff_t>(padded));
+            for (std::size_t j = 0; j < width; j += columns_at_once) {
+                const unsigned char* w =
+                    W_in_place ? W.at(block * depth_block, 0)
+                               : layout.column(panels.data() + block * block_bytes, j);
+                const T* a_block = a + block * depth_block;
+                for (std::size_t i = 0; i < rows; i += mr) {
+                    dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
+                               static_cast<int>(std::min(mr, rows - i)),
+                               reinterpret_cast<const T*>(w), w_stride, depth_of(block),
+                               columns_of(j), sums + i * padded + j,
+                               static_cast<std::ptrdiff_t>(padded));
+                }
             }
         for (std::size_t i = 0; i < rows; ++i)
             if (!std::isfinite(sums[i * padded]))

@@ -11,6 +11,12 @@ bool readable_in_place(const ConstMatrix& matrix) noexcept {
            reinterpret_cast<std::uintptr_t>(matrix.data) % static_cast<std::uintptr_t>(size) == 0;
 }
 
+Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
+    const auto row_bytes = static_cast<std::ptrdiff_t>(matrix.cols) * size_of(matrix.dtype);
+    if (row >= matrix.rows || matrix.row_stride != row_bytes) return {};
+    return {matrix.at(row, 0), matrix.at(std::min(row + rows, matrix.rows), 0)};
+}
+
 PanelLayout::PanelLayout(const kernels::Panels& of) noexcept
     : panels(&of), width(static_cast<std::size_t>(of.nr)) {
     const auto body = static_cast<std::size_t>(steps_of(of, of.block_rows) * of.nr * of.element);

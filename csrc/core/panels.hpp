@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "bpls/matrix.hpp"
 #include "core/buffer.hpp"
@@ -59,6 +60,26 @@ struct PanelLayout {
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
                   int rows, const double* weight, unsigned char* memory,
                   std::size_t at = 0) noexcept;
+
+// Memory that is wanted soon.
+struct Ahead {
+    const unsigned char* begin = nullptr;
+    const unsigned char* end = nullptr;
+
+    // The lines that a tile of so many steps is to fetch; where there are none left, `none`, which is no trouble.
+    struct Lines {
+        const unsigned char* first;
+        std::ptrdiff_t stride;
+    };
+    Lines take(int steps, const void* none) noexcept {
+        constexpr auto line = static_cast<std::ptrdiff_t>(cache_line);
+        if (begin >= end) return {static_cast<const unsigned char*>(none), 0};
+        return {std::exchange(begin, begin + steps * line), line};
+    }
+};
+
+// Rows of a matrix, where they lie in one piece.
+Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept;
 
 // The number of packed elements that hold `rows` rows.
 inline int steps_of(const kernels::Panels& panels, int rows) noexcept {

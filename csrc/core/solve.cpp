@@ -17,9 +17,10 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t block = 32;           // rows factored at a time
-constexpr std::size_t outer_block = 256;    // rows that are taken out of the rest at a time
-constexpr std::size_t chunk_columns = 192;  // that a thread takes at a time
+constexpr std::size_t block = 32;            // rows factored at a time
+constexpr std::size_t outer_block = 256;     // rows that are taken out of the rest at a time
+constexpr std::size_t group_unknowns = 192;  // a whole number of every level's panels
+constexpr std::size_t chunk_columns = 192;   // that a thread takes at a time
 
 // The weights of a packed panel whose product is to be subtracted.
 constexpr std::array<double, outer_block> minus_one = [] {
@@ -171,21 +172,28 @@ class Workspace {
     }
 
     // matrix[row + i, column + j] += left[:, i]ᵀ right[:, j] for the tiles of these ranges that reach the upper triangle.
+    // Groups of unknowns stay in the second cache while all panels of columns pass by.
     void multiply(Range unknowns, Range columns, int rows, std::size_t row,
                   std::size_t column) noexcept {
+        for (std::size_t i = unknowns.begin; i < unknowns.end; i += group_unknowns)
+            for (std::size_t j = columns.begin; j < columns.end; j += layout_.width)
+                multiply_panel({i, std::min(i + group_unknowns, unknowns.end)},
+                               {j, std::min(j + layout_.width, columns.end)}, rows, row, column);
+    }
+
+    void multiply_panel(Range unknowns, Range columns, int rows, std::size_t row,
+                        std::size_t column) noexcept {
         const auto lanes = static_cast<std::size_t>(product_.lanes);
-        for (std::size_t j = columns.begin; j < columns.end; j += layout_.width) {
-            const std::size_t end = std::min(j + layout_.width, columns.end);
-            for (std::size_t i = unknowns.begin; i < unknowns.end;
-                 i += static_cast<std::size_t>(product_.mr)) {
-                if (row + i >= column + end) break;
-                const std::size_t below = row + i > column + j ? row + i - column - j : 0;
-                const std::size_t from = j + below / lanes * lanes;
-                product_.tile[(end - from + lanes - 1) / lanes - 1](
-                    layout_.column(left_.data(), i), layout_.column(right_.data(), from),
-                    product_.panels.nr, rows, at(row + i, column + from),
-                    static_cast<std::ptrdiff_t>(stride_), right_.data(), 0);
-            }
+        for (std::size_t i = unknowns.begin; i < unknowns.end;
+             i += static_cast<std::size_t>(product_.mr)) {
+            if (row + i >= column + columns.end) break;
+            const std::size_t diagonal = row + i, first = column + columns.begin;
+            const std::size_t from =
+                columns.begin + (diagonal > first ? (diagonal - first) / lanes * lanes : 0);
+            product_.tile[(columns.end - from + lanes - 1) / lanes - 1](
+                layout_.column(left_.data(), i), layout_.column(right_.data(), from),
+                product_.panels.nr, rows, at(row + i, column + from),
+                static_cast<std::ptrdiff_t>(stride_), right_.data(), 0);
         }
     }
 

@@ -6,10 +6,11 @@
 namespace bpls::kernels {
 namespace {
 
-template <class V, int mr, int nv>
-inline void linear_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                        const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
-                        typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+// Of the last of the nv vectors of columns, `partial` reads `last` lanes only.
+template <class V, int mr, int nv, bool partial>
+inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+                           int last, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
     using T = typename V::Scalar;
     // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
     // wherever it stands.
@@ -24,7 +25,9 @@ inline void linear_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, in
     for (int k = 0; k < depth; ++k, w += w_stride) {
         V x[nv];
 #pragma GCC unroll 12
-        for (int j = 0; j < nv; ++j) x[j] = V::load(w + j * V::lanes);
+        for (int j = 0; j < nv; ++j)
+            x[j] = partial && j == nv - 1 ? V::load_first(w + j * V::lanes, last, T(0))
+                                          : V::load(w + j * V::lanes);
 #pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(row[i][k]);
@@ -45,14 +48,35 @@ inline void linear_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, in
     }
 }
 
+// As many vectors at a time as the registers hold, fewer at the end.
+template <class V, int mr, int nv>
+inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+                           int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+    constexpr int width = nv * V::lanes;
+    const auto call = [&](auto function, int last) noexcept {
+        function(a, a_stride, rows, w, w_stride, depth, last, c, c_stride);
+    };
+    for (; columns >= width; columns -= width, w += width, c += width)
+        call(&linear_vectors<V, mr, nv, false>, 0);
+    if constexpr (nv > 1) {
+        if (columns > 0)
+            linear_columns<V, mr, nv / 2>(a, a_stride, rows, w, w_stride, depth, columns, c,
+                                          c_stride);
+    } else {
+        if (columns > 0) call(&linear_vectors<V, mr, 1, true>, columns);
+    }
+}
+
 template <class V, int mr, int nv>
 void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                 const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+                 const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth, int columns,
                  typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+    // One row has few sums: with more columns at a time they need not wait for each other.
     if (rows == 1)
-        linear_rows<V, 1, nv>(a, a_stride, rows, w, w_stride, depth, c, c_stride);
+        linear_columns<V, 1, 4>(a, a_stride, rows, w, w_stride, depth, columns, c, c_stride);
     else
-        linear_rows<V, mr, nv>(a, a_stride, rows, w, w_stride, depth, c, c_stride);
+        linear_columns<V, mr, nv>(a, a_stride, rows, w, w_stride, depth, columns, c, c_stride);
 }
 
 template <class S, class T>

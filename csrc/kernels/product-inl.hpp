@@ -190,11 +190,11 @@ void column_sums(const unsigned char* right, int steps, double* out) noexcept {
 // ---- the products
 
 template <class T, int nr>
-constexpr Panels float_panels() noexcept {
+constexpr Panels float_panels(int rows) noexcept {
     constexpr bool wide = sizeof(T) == sizeof(double);
     return {
         nr,
-        block_rows,
+        rows,
         1,
         sizeof(T),
         {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr}};
@@ -221,7 +221,7 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
 
 template <class V, int mr, int nv>
 constexpr Product float_product() noexcept {
-    return product<V, mr, nv, 1>(float_panels<typename V::Scalar, nv * V::lanes>(), 0);
+    return product<V, mr, nv, 1>(float_panels<typename V::Scalar, nv * V::lanes>(block_rows), 0);
 }
 
 template <class V, int mr, int nv>

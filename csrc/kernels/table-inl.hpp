@@ -27,10 +27,10 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
     using T = typename V::Scalar;
     constexpr bool wide = sizeof(T) == sizeof(double);
     return {
-        float_panels<T, nv * V::lanes>(),
+        float_panels<T, nv * V::lanes>(depth_rows),
         mr,
         V::lanes,
-        {&linear_tile<V, mr, 1>, &linear_tile<V, mr, 2>, &linear_tile<V, mr, nv>},
+        &linear_tile<V, mr, nv>,
         {&copy_rows<std::uint8_t, T>, &copy_rows<float, T>, wide ? &copy_rows<double, T> : nullptr},
         {&forward_each<Identity, V>, &forward_each<Sigmoid, V>, &forward_each<Tanh, V>,
          &forward_each<Relu, V>, &forward_each<LeakyRelu, V>, &forward_each<Elu, V>,

@@ -14,6 +14,9 @@ namespace bpls::kernels {
 // two bytes, 256 · 255², is below 2²⁴: even float32 holds it exactly.
 inline constexpr int block_rows = 256;
 
+// Rows of W that a forward tile takes at a time: a panel of them leaves room in the first cache.
+inline constexpr int depth_rows = 512;
+
 // The same for products of integers, whose int32 sums would hold 33,025 rows; more rows would not fit in the first cache.
 inline constexpr int integer_block_rows = 512;
 
@@ -62,11 +65,11 @@ struct Product {
     Peak peak;
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and some vectors of
-// columns: w is a panel, with w_stride nr, or lies in a matrix.
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. w is a
+// panel, with w_stride nr, or lies in a matrix. c has room for whole vectors.
 template <class T>
 using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
-                            std::ptrdiff_t w_stride, int depth, T* c,
+                            std::ptrdiff_t w_stride, int depth, int columns, T* c,
                             std::ptrdiff_t c_stride) noexcept;
 
 // Copies a matrix at byte strides into row-major T.
@@ -77,11 +80,12 @@ using CopyRows = void (*)(const unsigned char* source, std::ptrdiff_t row_stride
 
 template <class T>
 struct Dense {
-    Panels panels;                    // of the weights
-    int mr;                           // rows of a forward tile
-    int lanes;                        // columns of a vector
-    LinearTile<T> tile[max_vectors];  // by the number of vectors of columns, less one
-    CopyRows<T> copy_rows[3];         // by source DType, null where T cannot hold it
+    Panels panels;  // of the weights
+    int mr;         // rows of a forward tile
+    int lanes;      // columns of a vector
+
+    LinearTile<T> tile;
+    CopyRows<T> copy_rows[3];  // by source DType, null where T cannot hold it
     // The activations, indexed by Activation. Softmax takes `count` as one row.
     void (*forward[activation_count])(const T* in, T* out, std::size_t count) noexcept;
     void (*derivative[activation_count])(const T* in, T* out, std::size_t count) noexcept;
