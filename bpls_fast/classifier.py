@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,8 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.network import Network
-from bpls_fast.report import Callback, FitReport, Recorder
-from bpls_fast.samples import Array, ClassWeight, checked_classification, class_targets
+from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
+from bpls_fast.samples import (
+    Array,
+    ClassWeight,
+    checked_classification,
+    class_targets,
+    float_of,
+)
 from bpls_fast.sweep import Sweep
 
 __all__ = ["fit_classifier"]
@@ -73,7 +80,8 @@ def fit_classifier(
     margin : float or sequence of float, optional
         How far inside the range of their activation the targets of hidden layers are kept: of all, or of each. By
         default the share, of 1/width for softmax and of 1/4 for others, that leaves the fewest misses after the full
-        sweeps on a part of the training rows.
+        sweeps on a part of the training rows. Leaky ReLU has no end, but a steep inverse: its targets are kept above
+        -margin.
     label_floor : float
         The share of the output's range that the target of a class stays away from its ends.
     sample_weight : (d,) array, optional
@@ -81,9 +89,9 @@ def fit_classifier(
     class_weight : "balanced" or mapping from labels to weights, optional
         Multiplies the weights of the rows.
     verbose : int
-        1 shows a progress bar.
+        1 shows a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
-        Called after every sweep; returning True ends the fit there.
+        Called after every sweep, with the network of that sweep in `report.network`; returning True ends the fit.
 
     Returns
     -------
@@ -105,28 +113,34 @@ def fit_classifier(
     )
     _check_count(max_iter, "max_iter")
     _check_count(full_sweeps, "full_sweeps")
-    if not 0 < label_floor < 1 / max(2, len(classes)):
+    largest_floor = 1 / max(2, len(classes))
+    if not 0 < label_floor < largest_floor:
         raise ValueError(
-            f"label_floor is {label_floor!r}; expected a number above 0 and below {1 / max(2, len(classes)):.3g}"
+            f"label_floor is {label_floor!r}; expected a number above 0 and below {largest_floor:.3g}"
         )
-    record = Recorder("Algorithm 2", eps, steps=max_iter, verbose=verbose, callback=callback)
-    sweep = Sweep(
-        net,
-        record,
-        target=target,
-        choose_output=choose_output,
-        resolve=resolve,
-        margin=_natural_margins(net) if margin is None else margin,
-    )
-    of_class = class_targets(len(classes), net.activations[-1], label_floor)
-    of_class = of_class.astype(np.float64 if X.dtype == np.float64 else np.float32)
-    rows = Rows(X, of_class[labels], labels, weights)
-    if margin is None:
-        sweep.margins = _best_margins(net, sweep, rows, min(full_sweeps, max_iter))
-    record.report.margins = sweep.margins
-    best, stopped = _fit(net, sweep, rows, max_iter, full_sweeps)
-    net.weights, net.input_scale, net.classes = best.weights, net.scale_of(X), classes
-    return record.finish(stopped)
+    start = net.with_weights(net.weights)
+    start.input_scale, start.classes = net.scale_of(X), classes
+    with Recorder("Algorithm 2", eps, steps=max_iter, verbose=verbose, callback=callback) as record:
+        sweep = Sweep(
+            start,
+            record,
+            target=target,
+            choose_output=choose_output,
+            resolve=resolve,
+            margin=_natural_margins(net) if margin is None else margin,
+        )
+        of_class = class_targets(len(classes), net.activations[-1], label_floor)
+        rows = Rows(X, of_class.astype(float_of(X))[labels], labels, weights)
+        with record.phase("forward"):
+            _, *hidden = start.layer_inputs(X)
+        begin = Estimate(start, hidden, np.arange(len(X)), np.inf)
+        if margin is None:
+            sweep.margins = _best_margins(begin, sweep, rows, min(full_sweeps, max_iter))
+        record.report.margins = sweep.margins
+        best, stopped = _fit(begin, sweep, rows, max_iter, full_sweeps)
+        report = record.finish(stopped)
+    net.weights, net.input_scale, net.classes = best.weights, best.input_scale, classes
+    return report
 
 
 class Rows(NamedTuple):
@@ -144,16 +158,20 @@ class Rows(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A network with what enters its layers for the training rows, and the rows that it misses."""
+    """A network, the values of its hidden layers for the training rows, the rows that it misses, their share."""
 
     net: Network
-    A: list[Array]
+    hidden: list[Array]
     missed: NDArray[np.intp]
     miss_rate: float
 
+    def of(self, chosen: NDArray[np.intp]) -> list[Array]:
+        """Give the values of the hidden layers for some of the rows."""
+        return [values[chosen] for values in self.hidden]
+
 
 def _fit(
-    net: Network,
+    begin: Estimate,
     sweep: Sweep,
     rows: Rows,
     max_iter: int,
@@ -162,29 +180,32 @@ def _fit(
 ) -> tuple[Network, str]:
     """Give the network with the fewest misses, and why the fit ended. The Gram of the rows is computed once."""
     record, report = sweep.record, sweep.record.report
-    with record.phase("forward"):
-        A = net.layer_inputs(rows.X)
-    best = now = Estimate(net, A, np.arange(len(rows.X)), np.inf)
+    best = now = begin
     stopped = f"max_iter = {max_iter}"
-    for report.iterations in range(1, max_iter + 1):
-        if report.iterations <= full_sweeps:
-            swept = sweep(now.A, rows.B, rows.weights, rows.labels, input_gram)
-            input_gram = sweep.input_gram
-            now = _estimate(net.with_weights(swept), rows, record)
-        else:
-            part = rows.take(now.missed)
-            A = [part.X, *(a[now.missed] for a in now.A[1:])]
-            swept = sweep(A, part.B, part.weights, part.labels)
-            now = _estimate(_blend(now.net, swept, now.miss_rate), rows, record)
-        ended = record.step()
+    for iteration in range(1, max_iter + 1):
+        try:
+            if iteration <= full_sweeps:
+                swept = sweep([rows.X, *now.hidden], rows.B, rows.weights, rows.labels, input_gram)
+                input_gram = sweep.input_gram
+                now = _estimate(begin.net.with_weights(swept), rows, record)
+            else:
+                part = rows.take(now.missed)
+                A = [part.X, *now.of(now.missed)]
+                swept = sweep(A, part.B, part.weights, part.labels)
+                now = _estimate(_blend(now.net, swept, now.miss_rate), rows, record)
+        except TooLargeError:
+            if best is begin:
+                raise
+            return best.net, "the numbers of a sweep grew too large"
+        report.iterations = iteration
         fewer = now.miss_rate < best.miss_rate
         if fewer:
-            best, report.best = now, len(report.misses) - 1
-        if ended:
+            best, report.best = now, iteration - 1
+        if record.step(now.net):
             stopped = "the callback asked to stop"
         elif not len(now.missed):
             stopped = "no row is missed"
-        elif not fewer and report.iterations > full_sweeps:
+        elif not fewer and iteration > full_sweeps:
             stopped = "the misses stopped falling"
         else:
             continue
@@ -204,7 +225,7 @@ def _estimate(net: Network, rows: Rows, record: Recorder) -> Estimate:
         miss_rate = float(rows.weights[missed].sum(dtype=float) / rows.weights.sum(dtype=float))
     record.report.misses.append(len(missed))
     record.report.accuracy.append(1 - miss_rate)
-    return Estimate(net, A, missed, miss_rate)
+    return Estimate(net, A[1:], missed, miss_rate)
 
 
 def _blend(net: Network, of_misses: Sequence[NDArray[np.float64]], m: float) -> Network:
@@ -222,22 +243,27 @@ def _natural_margins(net: Network) -> list[float]:
     ]
 
 
-def _best_margins(net: Network, sweep: Sweep, rows: Rows, sweeps: int) -> list[float]:
+def _best_margins(begin: Estimate, sweep: Sweep, rows: Rows, sweeps: int) -> list[float]:
     """Give the share of the natural margins with the fewest misses after the full sweeps on a part of the rows."""
-    if all(a.name in ("identity", "relu", "leaky_relu") for a in net.activations[:-1]):
-        return sweep.margins  # their ranges have no end that a target must be kept off
-    chosen = np.linspace(0, len(rows.X) - 1, min(len(rows.X), SEARCH_ROWS)).astype(np.intp)
-    rows, input_gram = rows.take(chosen), None
-    fewest, best = np.inf, sweep.margins
+    natural = sweep.margins
+    if all(a.name in ("identity", "relu") for a in begin.net.activations[:-1]):
+        return natural  # they have no end that a target must be kept off
+    counted = np.arange(len(rows.X)) if rows.weights is None else np.flatnonzero(rows.weights)
+    evenly = np.linspace(0, len(counted) - 1, min(len(counted), SEARCH_ROWS)).astype(np.intp)
+    chosen = counted[evenly]
+    rows, begin = rows.take(chosen), begin._replace(hidden=begin.of(chosen))
+    input_gram, highest, best = None, -np.inf, natural
     for share in MARGIN_SHARES:
         trial = copy.copy(sweep)
-        trial.margins = [share * margin for margin in _natural_margins(net)]
+        trial.margins = [share * margin for margin in natural]
         trial.record = sweep.record.trial()
-        _fit(net, trial, rows, sweeps, sweeps, input_gram)
+        with contextlib.suppress(TooLargeError):
+            _fit(begin, trial, rows, sweeps, sweeps, input_gram)
+            input_gram = trial.input_gram
         sweep.record.add_times(trial.record)
-        input_gram, misses = trial.input_gram, min(trial.record.report.misses)
-        if misses < fewest:
-            fewest, best = misses, trial.margins
+        accuracy = max(trial.record.report.accuracy, default=-np.inf)
+        if accuracy > highest:
+            highest, best = accuracy, trial.margins
     return best
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpls_fast.network import Network
-from bpls_fast.report import Callback, FitReport, Recorder
+from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import checked_regression
 from bpls_fast.sweep import Array, Sweep
 
@@ -16,6 +16,9 @@ __all__ = ["fit_injective"]
 
 REFINEMENTS = 2
 """Steps that take the bias of the ridge out of a solve: on a well-posed problem the answer is that of least squares."""
+
+ROUNDING = 1e-12
+"""A candidate with a training error that is smaller by no more than this share is no better."""
 
 
 def fit_injective(
@@ -52,16 +55,17 @@ def fit_injective(
     target : {"joint", "per_output"}
         How the target of a hidden layer follows from the outputs of the layer above: the smallest change that closes
         the errors of all of them at once, or the paper's formula, which takes one output.
-    choose_output : {"mean", "last", "label", "cyclic", "least_squares", "damped"}
+    choose_output : {"mean", "last", "cyclic", "least_squares", "damped"}
         For "per_output": which output that is, or how the values of all are combined; see `bpls_fast.sweep.correction`.
     margin : float or sequence of float
-        How far inside the range of their activation the targets of hidden layers are kept: of all, or of each.
+        How far inside the range of their activation the targets of hidden layers are kept: of all, or of each. Those of
+        leaky ReLU, whose inverse is steep, are kept above -margin.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows.
     verbose : int
-        1 shows a progress bar.
+        1 shows a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
-        Called after every candidate; returning True ends the fit there.
+        Called after every candidate, with its network in `report.network`; returning True ends the fit.
 
     Returns
     -------
@@ -80,48 +84,68 @@ def fit_injective(
     X, Y, sample_weight = checked_regression(net, X, Y, sample_weight)
     if not isinstance(safeguard, (bool, np.bool_)):
         raise TypeError(f"safeguard is {safeguard!r}; expected True or False")
-    record = Recorder(
+    if choose_output == "label":
+        raise ValueError("choose_output is 'label'; expected another, there are no labels here")
+    safeguard = bool(safeguard) and len(net.weights) > 1
+    start = net.with_weights(net.weights)
+    start.input_scale = net.scale_of(X)
+    with Recorder(
         "Algorithm 1", eps, steps=3 if safeguard else 1, verbose=verbose, callback=callback
-    )
-    sweep = Sweep(
-        net,
-        record,
-        target=target,
-        choose_output=choose_output,
-        margin=margin,
-        refinements=REFINEMENTS,
-    )
-    record.report.margins = sweep.margins
-    B = net.activations[-1].inverse(Y)
-    with record.phase("forward"):
-        A = net.layer_inputs(X)
-
-    def candidates() -> Iterator[Network]:
-        swept = net.with_weights(sweep(A, B, sample_weight))
-        yield swept
-        if not safeguard:
-            return
-        for start in (swept, net):
+    ) as record:
+        sweep = Sweep(
+            start,
+            record,
+            target=target,
+            choose_output=choose_output,
+            margin=margin,
+            refinements=REFINEMENTS,
+        )
+        record.report.margins = sweep.margins
+        record.report.iterations = 1
+        best, least = start, np.inf
+        stopped = "the best of three candidates" if safeguard else "one sweep"
+        for candidate, A in _candidates(start, sweep, X, Y, sample_weight, safeguard):
             with record.phase("forward"):
-                last = start.layer_inputs(X)[-1]
-            output = sweep.solve(sweep.gram(last, B, sample_weight))
-            yield net.with_weights([*start.weights[:-1], output])
+                outputs = net.activations[-1].forward(candidate.last_layer(A))
+            loss = _error(outputs, Y, sample_weight)
+            record.report.loss.append(loss)
+            if loss < (1 - ROUNDING) * least:
+                best, least, record.report.best = candidate, loss, len(record.report.loss) - 1
+            if record.step(candidate):
+                stopped = "the callback asked to stop"
+                break
+        if not np.isfinite(least):
+            raise TooLargeError("the training error is too large for a float; scale X and Y")
+        report = record.finish(stopped)
+    net.weights, net.input_scale = best.weights, best.input_scale
+    return report
 
-    best, least, stopped = net, np.inf, "the best of three candidates" if safeguard else "one sweep"
-    for index, candidate in enumerate(candidates()):
-        with record.phase("forward"):
-            loss = _error(candidate.forward(X), Y, sample_weight)
-        record.report.loss.append(loss)
-        if loss < least:
-            best, least, record.report.best = candidate, loss, index
-        if record.step():
-            stopped = "the callback asked to stop"
-            break
-    net.weights, net.input_scale = best.weights, net.scale_of(X)
-    return record.finish(stopped)
+
+def _candidates(
+    start: Network,
+    sweep: Sweep,
+    X: Array,
+    Y: Array,
+    sample_weight: Array | None,
+    safeguard: bool,
+) -> Iterator[tuple[Network, Array]]:
+    """Give the networks to choose from, each with what enters its last layer."""
+    B = start.activations[-1].inverse(Y)
+    with sweep.record.phase("forward"):
+        A = start.layer_inputs(X)
+    *hidden, output = sweep(A, B, sample_weight)
+    swept = start.with_weights([*hidden, output])
+    with sweep.record.phase("forward"):
+        last = swept.layer_inputs(X)[-1]
+    yield swept, last
+    if safeguard:
+        solved_again = sweep.solve(sweep.gram(last, B, sample_weight))
+        yield start.with_weights([*hidden, solved_again]), last
+        yield start.with_weights([*start.weights[:-1], output]), A[-1]
 
 
 def _error(outputs: Array, Y: Array, sample_weight: Array | None) -> float:
     """Root-mean-square error over rows and outputs."""
-    squares = np.square(outputs - Y, dtype=np.float64).mean(axis=1)
-    return float(np.sqrt(np.average(squares, weights=sample_weight)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.square(outputs - Y, dtype=np.float64).mean(axis=1)
+        return float(np.sqrt(np.average(squares, weights=sample_weight)))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import tempfile
 import zipfile
 import zlib
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ __all__ = ["read", "write"]
 FORMAT = "bpls_fast.network"
 VERSION = 1
 LARGEST_HEADER = 1 << 20  # bytes
+PLAIN_KINDS = "biufSUMm"  # of NumPy types without objects: numbers, strings, dates
 
 Header = dict[str, Any]
 
@@ -58,70 +60,72 @@ def read(
     path: str | os.PathLike[str],
 ) -> tuple[Header, list[NDArray[np.float64]], NDArray[Any] | None]:
     """Read what `write` wrote: the header, the weights, the classes. Raises ValueError for any other file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header = _read_header(archive)
-            described = header["arrays"]
-            arrays = {
-                name: _read_array(archive, name, description)
-                for name, description in described.items()
-            }
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ValueError(
-            f"{os.fspath(path)!r} is no network file, or it is damaged: {error}"
-        ) from error
-    except (DamagedError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{os.fspath(path)!r} is damaged: {error}") from error
+    path = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            return _read(file)
+        except UnreadableError as error:
+            raise ValueError(f"{path!r} cannot be read as a network: {error}") from error
+        except (
+            Exception
+        ) as error:  # zipfile and JSON have many ways to fail on bytes that are not theirs
+            raise ValueError(
+                f"{path!r} cannot be read as a network; it is of another kind or damaged: {error}"
+            ) from error
+
+
+class UnreadableError(Exception):
+    """A file is of another version, or what was found in it is not what its header says."""
+
+
+def _read(file: BinaryIO) -> tuple[Header, list[NDArray[np.float64]], NDArray[Any] | None]:
+    with zipfile.ZipFile(file) as archive:
+        header = _read_header(archive)
+        arrays = {
+            name: _read_array(archive, name, described)
+            for name, described in header["arrays"].items()
+        }
     classes = arrays.pop("classes", None)
     names = [f"weights_{layer}" for layer in range(len(arrays))]
-    if sorted(arrays) != sorted(names):
-        raise ValueError(f"{os.fspath(path)!r} is damaged: its arrays are {sorted(arrays)}")
+    if set(arrays) != set(names):
+        raise UnreadableError(f"its arrays are {sorted(arrays)}; expected {names}")
     return header, [arrays[name] for name in names], classes
-
-
-class DamagedError(Exception):
-    """What was found in a file is not what its header says."""
 
 
 def _read_header(archive: zipfile.ZipFile) -> Header:
     if "header.npy" not in archive.namelist():
-        raise DamagedError("it has no header; expected a file that Network.save wrote")
+        raise UnreadableError("it has no header; expected a file that Network.save wrote")
     if archive.getinfo("header.npy").file_size > LARGEST_HEADER:
-        raise DamagedError("its header is too long")
-    try:
-        text = np.load(io.BytesIO(archive.read("header.npy")), allow_pickle=False)
-        header = json.loads(text.astype(np.uint8, casting="no").tobytes())
-    except (ValueError, TypeError, EOFError) as error:
-        raise DamagedError(f"its header cannot be read: {error}") from error
+        raise UnreadableError(f"its header is longer than {LARGEST_HEADER} bytes")
+    text = np.load(io.BytesIO(archive.read("header.npy")), allow_pickle=False)
+    header = json.loads(text.astype(np.uint8, casting="no").tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise DamagedError(f"its header does not name the format {FORMAT}")
+        raise UnreadableError(f"its header does not name the format {FORMAT}")
     if header.get("version") != VERSION:
-        raise DamagedError(
+        raise UnreadableError(
             f"its format version is {header.get('version')!r}; this release reads version {VERSION}"
         )
     return header
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, described: dict[str, Any]) -> NDArray[Any]:
+    """Read an array, after a look at how large it is said to be."""
     shape, dtype = tuple(described["shape"]), np.dtype(str(described["dtype"]))
-    allowed = "f" if name.startswith("weights_") else "biufU"
+    allowed = "f" if name.startswith("weights_") else PLAIN_KINDS
     if dtype.kind not in allowed or not all(type(n) is int and n >= 0 for n in shape):
-        raise DamagedError(f"{name} is said to be {dtype} of shape {shape}")
-    size = dtype.itemsize
-    for n in shape:
-        size *= n
+        raise UnreadableError(f"{name} is said to be {dtype} of shape {shape}")
+    size = math.prod(shape) * dtype.itemsize
     member = archive.getinfo(f"{name}.npy")
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size - size > LARGEST_HEADER:
-        raise DamagedError(
+    if (
+        member.compress_type != zipfile.ZIP_STORED
+        or not 0 <= member.file_size - size <= LARGEST_HEADER
+    ):
+        raise UnreadableError(
             f"{name} has {member.file_size} bytes; expected {dtype} of shape {shape}, not compressed"
         )
-    data = archive.read(member)
-    try:
-        array: Any = np.load(io.BytesIO(data), allow_pickle=False) if len(data) >= size else None
-    except (ValueError, EOFError) as error:
-        raise DamagedError(f"{name} cannot be read: {error}") from error
-    if array is None or _description(array) != described:
-        raise DamagedError(
+    array = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+    if _description(array) != described:
+        raise UnreadableError(
             f"{name} is not what the header says: its shape, type or checksum differs"
         )
     return np.asarray(array)
@@ -135,14 +139,15 @@ def _description(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _plain(classes: NDArray[Any]) -> NDArray[Any]:
-    """Give labels as an array that needs no pickle."""
-    if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
-        classes = classes.astype(str)
-    if classes.dtype.kind not in "biufU":
+    """Give labels as an array that needs no pickle; objects of one plain type become an array of that type."""
+    plain = classes
+    if classes.dtype.kind == "O" and len({type(label) for label in classes}) == 1:
+        plain = np.array(classes.tolist())
+    if plain.dtype.kind not in PLAIN_KINDS or plain.tolist() != classes.tolist():
         raise TypeError(
-            f"classes have dtype {classes.dtype}; a network file holds numbers, booleans or strings"
+            f"classes have dtype {classes.dtype}; a network file holds numbers, booleans or strings of one type"
         )
-    return classes
+    return plain
 
 
 def _give_usual_mode(path: str) -> None:

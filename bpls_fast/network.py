@@ -106,6 +106,27 @@ class Network:
         *,
         input_scale: float | None = None,
     ) -> None:
+        self._shape(layer_sizes, activation, output_activation, bias, input_scale)
+        try:
+            ordered = bool(np.isfinite(low) and np.isfinite(high - low) and low <= high)
+        except TypeError:
+            ordered = False
+        if not ordered:
+            raise ValueError(
+                f"low and high are {low!r} and {high!r}; expected finite numbers, low <= high"
+            )
+        random = np.random.default_rng(seed)
+        self._weights = [random.uniform(low, high, shape) for shape in self.weight_shapes]
+
+    def _shape(
+        self,
+        layer_sizes: Sequence[int],
+        activation: str | Sequence[str],
+        output_activation: str,
+        bias: bool,
+        input_scale: float | None,
+    ) -> None:
+        """Set all but the weights."""
         self.layer_sizes = _checked_sizes(layer_sizes)
         self.activations = _checked_activations(activation, output_activation, self.layer_sizes)
         if not isinstance(bias, (bool, np.bool_)):
@@ -113,12 +134,6 @@ class Network:
         self.bias = bool(bias)
         self.input_scale = _checked_scale(input_scale)
         self.classes: NDArray[Any] | None = None
-        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-            raise ValueError(
-                f"low and high are {low!r} and {high!r}; expected finite numbers, low <= high"
-            )
-        random = np.random.default_rng(seed)
-        self._weights = [random.uniform(low, high, shape) for shape in self.weight_shapes]
 
     @property
     def weight_shapes(self) -> list[tuple[int, int]]:
@@ -196,8 +211,11 @@ class Network:
             )
         return self.predict(x[np.newaxis])[0]
 
-    def cost(self, d: int, *, resolve: bool = False) -> Cost:
+    def cost(self, d: int, *, resolve: bool = False, refinements: int = 0) -> Cost:
         """Count the multiply-adds of one backward sweep over d rows; they do not depend on the values.
+
+        The target is the joint one, and every pivot is above zero at the first try. The sweeps of `fit_classifier` over
+        all rows share one Gram matrix of X: after the first, they save what that takes.
 
         Parameters
         ----------
@@ -205,6 +223,9 @@ class Network:
             Rows.
         resolve : bool
             Whether layers above the first are solved a second time, on the updated matrix.
+        refinements : int
+            Solves of every layer besides the first, each after a residual: 2 in `fit_injective`, none in
+            `fit_classifier`.
 
         Examples
         --------
@@ -212,15 +233,17 @@ class Network:
         >>> bf.Network([784, 60, 10]).cost(60_000)
         Cost(forward=2826000000, gram=21486360000, solve=117623460, target=72608865)
         """
-        if d < 0:
-            raise ValueError(f"d is {d}; expected a number of rows >= 0")
+        for name, value in (("d", d), ("refinements", refinements)):
+            if not isinstance(value, (int, np.integer)) or value < 0:
+                raise ValueError(f"{name} is {value!r}; expected a whole number >= 0")
+        d, refinements = int(d), int(refinements)
         forward = gram = solve = target = 0
         for layer, (n, m) in enumerate(self.weight_shapes):
             times = 2 if resolve and layer else 1
             if layer < len(self.weight_shapes) - 1:
                 forward += d * n * m
             gram += times * d * (n * (n + 1) // 2 + n * m)
-            solve += times * _solve_cost(n, m)
+            solve += times * ((1 + refinements) * _solve_cost(n, m) + refinements * n * n * m)
             if layer:
                 below = n - self.bias
                 # The pseudo-inverse solves with the Gram of the shorter side.
@@ -261,16 +284,10 @@ class Network:
         Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
         """
         header, weights, classes = model_file.read(path)
+        net = cls.__new__(cls)
         try:
-            net = cls(
-                header["layer_sizes"],
-                header["activations"][:-1],
-                header["activations"][-1],
-                header["bias"],
-                low=0.0,
-                high=0.0,
-                input_scale=header["input_scale"],
-            )
+            *hidden, output = header["activations"]
+            net._shape(header["layer_sizes"], hidden, output, header["bias"], header["input_scale"])
             net.weights = weights
             if classes is not None and classes.shape != (net.layer_sizes[-1],):
                 raise ValueError(
@@ -308,8 +325,14 @@ class Network:
         W = self._weights[layer]
         if layer == 0:
             W = scaled_inputs(W, self.scale_of(A), self.bias)
-        W = W.astype(np.float64 if A.dtype == np.float64 else np.float32, copy=False)
-        return linear(A, W, bias=self.bias, activation=name)
+        with np.errstate(over="ignore"):  # the kernel refuses infinite weights
+            W = W.astype(np.float64 if A.dtype == np.float64 else np.float32, copy=False)
+        try:
+            return linear(A, W, bias=self.bias, activation=name)
+        except ValueError:
+            if layer == 0:
+                check_finite(A, "X")
+            raise
 
     def __repr__(self) -> str:
         hidden = [a.name for a in self.activations[:-1]]
@@ -332,6 +355,20 @@ def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
     return X
 
 
+def check_finite(values: NDArray[Any], name: str) -> None:
+    """Say where the first NaN or infinity is, if there is one; bytes and whole numbers have none."""
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return  # one pass without a temporary; a sum may overflow where no value does
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        place = wrong[0].tolist()
+        kind = "NaN" if np.isnan(values[tuple(place)]) else "infinity"
+        raise ValueError(f"{name} contains {kind} at {place}; expected finite numbers")
+
+
 def scaled_inputs(W: NDArray[np.float64], scale: float, bias: bool) -> NDArray[np.float64]:
     """Give the weights that do to x what W does to scale·x."""
     if scale == 1.0:
@@ -350,7 +387,7 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
     try:
         sizes = tuple(int(size) for size in layer_sizes)
         whole = all(size == given for size, given in zip(sizes, layer_sizes, strict=True))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(
             f"layer_sizes is {layer_sizes!r}; expected a sequence of whole numbers"
         ) from error
@@ -383,7 +420,8 @@ def _checked_activations(
 def _checked_scale(scale: float | None) -> float | None:
     if scale is None:
         return None
-    scale = float(scale)
+    if not isinstance(scale, (int, float, np.integer, np.floating)):
+        raise TypeError(f"input_scale is {scale!r}; expected a number")
     if not np.isfinite(scale) or scale == 0:
         raise ValueError(f"input_scale is {scale!r}; expected a finite number other than 0")
-    return scale
+    return float(scale)

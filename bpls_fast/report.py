@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FitReport", "Recorder"]
+import numpy as np
+
+from bpls_fast.network import Network
+
+__all__ = ["FitReport", "Recorder", "TooLargeError"]
 
 PHASES = ("forward", "gram", "solve", "target")
 
@@ -25,9 +29,9 @@ class FitReport:
     method : str
         Which algorithm ran.
     iterations : int
-        Iterations done after the first estimate; a fit without iterations has 0.
+        Sweeps done.
     misses : list of int
-        Wrongly classified training rows: after the first estimate, then after each iteration.
+        Wrongly classified training rows after each sweep.
     accuracy : list of float
         Share of the training weight that is classified rightly, in the same order.
     loss : list of float
@@ -42,6 +46,21 @@ class FitReport:
         The index, in `misses` or `loss`, of the weights that were kept.
     stopped : str
         Why the fit ended.
+    network : Network or None
+        While the fit runs, the network of the latest estimate, for a callback to look at; None when it has ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> net = bf.Network([1, 2], output_activation="identity")
+    >>> report = bf.fit_classifier(net, np.array([[0.0], [1.0], [2.0], [3.0]]), ["a", "a", "b", "b"])
+    >>> print(report)
+    Algorithm 2: no row is missed
+    iteration   misses  accuracy
+            1        0   100.00%  kept
+    eps 1e-06
+    forward ... s, gram ... s, solve ... s, target ... s, total ... s
     """
 
     method: str
@@ -54,13 +73,14 @@ class FitReport:
     margins: list[float] = field(default_factory=list)
     best: int = 0
     stopped: str = ""
+    network: Network | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.stopped}" if self.stopped else self.method]
         if self.misses:
             lines.append("iteration   misses  accuracy")
             lines += [
-                f"{index:9}{misses:9}{accuracy:10.2%}{'  kept' if index == self.best else ''}"
+                f"{index + 1:9}{misses:9}{accuracy:10.2%}{self._kept(index)}"
                 for index, (misses, accuracy) in enumerate(
                     zip(self.misses, self.accuracy, strict=True)
                 )
@@ -68,7 +88,7 @@ class FitReport:
         if self.loss:
             lines.append("candidate  training error")
             lines += [
-                f"{index:9}{loss:16.6g}{'  kept' if index == self.best else ''}"
+                f"{index + 1:9}{loss:16.6g}{self._kept(index)}"
                 for index, loss in enumerate(self.loss)
             ]
         margins = " ".join(f"{margin:g}" for margin in self.margins)
@@ -78,9 +98,19 @@ class FitReport:
         )
         return "\n".join(lines)
 
+    def _kept(self, index: int) -> str:
+        return "  kept" if index == self.best else ""
+
+
+class TooLargeError(ValueError):
+    """Numbers inside a fit left the range of floats, or came so close to its end that their products would."""
+
 
 class Recorder:
-    """Writes the report of one fit: times of phases, the ridge, progress, the caller's callback."""
+    """Writes the report of one fit: times of phases, the ridge, progress, the caller's callback.
+
+    Used in a `with` statement, which closes the progress bar however the fit ends.
+    """
 
     def __init__(
         self,
@@ -91,19 +121,29 @@ class Recorder:
         callback: Callback | None = None,
         steps: int = 1,
     ) -> None:
+        if not isinstance(eps, (int, float, np.integer, np.floating)):
+            raise TypeError(f"eps is {eps!r}; expected a number >= 0")
+        if not (np.isfinite(eps) and eps >= 0):
+            raise ValueError(f"eps is {eps!r}; expected a finite number >= 0")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback is {callback!r}; expected a function of one FitReport")
-        self.report = FitReport(method, eps=eps)
+        self.report = FitReport(method, eps=float(eps))
         self._callback = callback
-        self._bar = _progress_bar(steps, method) if verbose else None
+        self._asked = float(eps)
+        self._reason: Exception | None = None
         self._began = time.perf_counter()
-        self._warned = False
+        self._bar = _progress_bar(steps, method) if verbose else None
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar(None)
 
     def trial(self) -> Recorder:
-        """Give a recorder for a trial inside this fit: the same ridge, a report of its own, no warnings."""
-        trial = Recorder("trial", self.report.eps)
-        trial._warned = True
-        return trial
+        """Give a recorder for a trial inside this fit: the same ridge, a report of its own, no progress."""
+        return Recorder("trial", self.report.eps)
 
     def add_times(self, trial: Recorder) -> None:
         """Count the time of a trial as time of this fit."""
@@ -112,36 +152,47 @@ class Recorder:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a phase."""
+        """Add the time of the block to a phase.
+
+        All that a caller gave was checked before, so what a kernel refuses here are numbers that grew too large.
+        """
         began = time.perf_counter()
         try:
             yield
+        except np.linalg.LinAlgError:
+            raise
+        except ValueError as error:
+            raise TooLargeError(
+                f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
+                "or take activations of bounded range"
+            ) from error
         finally:
             self.report.seconds[name] += time.perf_counter() - began
 
     def grow_eps(self, eps: float, reason: Exception) -> None:
-        """Note a larger ridge; warn the first time."""
-        if not self._warned:
-            warnings.warn(
-                f"the ridge eps = {self.report.eps:g} was too small and grows to {eps:g}: {reason}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        self._warned = True
+        """Note a larger ridge, and what made it necessary the first time."""
+        self._reason = self._reason or reason
         self.report.eps = eps
 
-    def step(self) -> bool:
+    def step(self, network: Network) -> bool:
         """Tell the caller of one more estimate; give whether the callback asked to stop by returning True."""
+        self.report.network = network
         if self._bar is not None:
             self._bar(self.report)
-        return self._callback is not None and self._callback(self.report) is True
+        asked = self._callback is not None and self._callback(self.report)
+        return isinstance(asked, (bool, np.bool_)) and bool(asked)
 
     def finish(self, stopped: str) -> FitReport:
-        """Close the report."""
+        """Close the report; warn, in the name of the caller's caller, if the ridge grew."""
         self.report.stopped = stopped
+        self.report.network = None
         self.report.seconds["total"] = time.perf_counter() - self._began
-        if self._bar is not None:
-            self._bar(None)
+        if self._reason is not None:
+            warnings.warn(
+                f"eps = {self._asked:g} was too small and grew to {self.report.eps:g}: {self._reason}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         return self.report
 
 

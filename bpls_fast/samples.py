@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation
-from bpls_fast.network import Network, as_matrix
+from bpls_fast.network import Network, as_matrix, check_finite
 
-__all__ = ["checked_classification", "checked_regression", "class_targets"]
+__all__ = ["checked_classification", "checked_regression", "class_targets", "float_of"]
 
 Array = NDArray[Any]
 ClassWeight = Mapping[Any, float] | str | None
@@ -21,15 +21,18 @@ def checked_regression(
     net: Network, X: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Array, Array, Array | None]:
     """Give X, Y as a matrix of the dtype that X is computed in, and the weights of the rows."""
-    X, Y = net.rows(X), np.asarray(Y)
+    X, Y = _checked_rows(net, X), np.asarray(Y)
     if Y.ndim == 1:
         Y = Y[:, np.newaxis]
-    Y = as_matrix(Y, "Y").astype(_float_of(X), copy=False)
+    Y = as_matrix(Y, "Y")
     outputs = net.layer_sizes[-1]
     if Y.shape[1] != outputs:
         raise ValueError(f"Y has {Y.shape[1]} columns; expected {outputs}, the network's outputs")
-    _check_rows(X, len(Y), "Y")
-    _check_finite(Y, "Y")
+    _check_length(X, len(Y), "Y")
+    check_finite(Y, "Y")
+    with np.errstate(over="ignore"):
+        Y = Y.astype(float_of(X), copy=False)
+    check_finite(Y, f"Y, as {Y.dtype} like X,")
     return X, Y, _checked_weights(sample_weight, X)
 
 
@@ -41,23 +44,24 @@ def checked_classification(
     class_weight: ClassWeight,
 ) -> tuple[Array, NDArray[np.intp], Array, Array | None]:
     """Give X, the output that belongs to each row's label, the label of each output, the weights of the rows."""
-    X, labels = net.rows(X), np.asarray(labels)
+    X, labels = _checked_rows(net, X), np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(
             f"labels have {labels.ndim} dimensions; expected 1, a label for each row of X"
         )
-    _check_rows(X, len(labels), "labels")
+    _check_length(X, len(labels), "labels")
     if labels.dtype.kind == "f":
-        _check_finite(labels, "labels")
+        check_finite(labels, "labels")
     classes = _classes(labels, net.layer_sizes[-1])
     index = np.searchsorted(classes, labels)
     weights = _checked_weights(sample_weight, X)
     if class_weight is not None:
         of_rows = _weights_of_classes(class_weight, classes, index, weights)[index]
-        weights = of_rows if weights is None else weights * of_rows
-        weights = weights.astype(_float_of(X))
+        weights = _moderate(of_rows if weights is None else weights * of_rows, X)
+        if not weights.any():
+            raise ValueError("class_weight leaves no row a weight above 0; expected at least one")
     return X, index, classes, weights
 
 
@@ -77,21 +81,24 @@ def class_targets(classes: int, activation: Activation, floor: float) -> NDArray
     return activation.inverse(values)
 
 
-def _float_of(X: Array) -> type[np.floating[Any]]:
+def float_of(X: Array) -> type[np.floating[Any]]:
+    """Give the dtype that rows like X are computed in."""
     return np.float64 if X.dtype == np.float64 else np.float32
 
 
-def _check_rows(X: Array, rows: int, name: str) -> None:
+def _checked_rows(net: Network, X: ArrayLike) -> Array:
+    if not isinstance(net, Network):
+        raise TypeError(f"net is {net!r}; expected a Network")
+    X = net.rows(X)
+    check_finite(X, "X")
+    return X
+
+
+def _check_length(X: Array, rows: int, name: str) -> None:
     if len(X) != rows:
         raise ValueError(f"{name} has {rows} rows; expected {len(X)}, one for each row of X")
     if rows == 0:
         raise ValueError("X has no rows; expected at least 1")
-
-
-def _check_finite(values: Array, name: str) -> None:
-    if not np.isfinite(values).all():
-        row = np.argwhere(~np.isfinite(values))[0][0]
-        raise ValueError(f"{name} holds NaN or infinity in row {row}; expected finite numbers")
 
 
 def _checked_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
@@ -104,13 +111,20 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
         raise ValueError(
             f"sample_weight has shape {weights.shape}; expected ({len(X)},), one for each row of X"
         )
-    weights = weights.astype(_float_of(X), copy=False)
-    _check_finite(weights, "sample_weight")
+    weights = weights.astype(np.float64)
+    check_finite(weights, "sample_weight")
     if (weights < 0).any() or not weights.any():
         raise ValueError(
             "sample_weight has a negative weight or no positive one; expected weights >= 0"
         )
-    return weights
+    return _moderate(weights, X)
+
+
+def _moderate(weights: NDArray[np.float64], X: Array) -> Array:
+    """Give weights of the same proportions, the largest between 1/2 and 1, in the dtype that X is computed in."""
+    _, exponent = np.frexp(weights.max())
+    moderate: Array = np.ldexp(weights, -exponent).astype(float_of(X))
+    return moderate
 
 
 def _classes(labels: Array, outputs: int) -> Array:
@@ -120,7 +134,7 @@ def _classes(labels: Array, outputs: int) -> Array:
     except TypeError as error:
         raise TypeError(f"labels cannot be sorted: {error}; expected labels of one type") from error
     if found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < outputs:
-        return np.arange(outputs, dtype=found.dtype)
+        return np.arange(outputs).astype(np.promote_types(found.dtype, np.min_scalar_type(outputs)))
     if len(found) != outputs:
         raise ValueError(
             f"labels hold {len(found)} classes; expected {outputs}, one for each output of the network"

@@ -45,7 +45,8 @@ class Sweep:
     resolve : bool
         Whether layers above the first are solved again on the updated matrix (line 9 of Algorithm 2).
     margin : float or sequence of float
-        How far inside their range the activations of the hidden layers are inverted: all of them, or each.
+        How far inside their range the activations of the hidden layers are inverted: all of them, or each. Leaky ReLU:
+        from -margin on.
     refinements : int
         Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
 
@@ -72,18 +73,13 @@ class Sweep:
             raise ValueError(
                 f"choose_output is {choose_output!r}; expected one of {', '.join(CHOICES)}"
             )
-        hidden = len(net.activations) - 1
-        margins = [margin] * hidden if isinstance(margin, (int, float)) else list(margin)
-        if len(margins) != hidden or not all(0 < value < 0.5 for value in margins):
-            raise ValueError(
-                f"margin is {margin!r}; expected one number above 0 and below 0.5, or {hidden} of them, "
-                "one for each hidden layer"
-            )
+        if not isinstance(resolve, (bool, np.bool_)):
+            raise TypeError(f"resolve is {resolve!r}; expected True or False")
         self.net = net
         self.record = record
         self.choice = "joint" if target == "joint" else choose_output
         self.resolve = resolve
-        self.margins = margins
+        self.margins = _checked_margins(margin, len(net.activations) - 1)
         self.refinements = refinements
         self.input_gram: Array = np.empty((0, 0))
 
@@ -148,7 +144,7 @@ class Sweep:
                 return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
             W = self._solve_growing(G, C)
             for _ in range(self.refinements):
-                W += self._solve_growing(G, C - G @ W)
+                W += self._solve_growing(G, C - linear(G, W))
             return W
 
     def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
@@ -173,13 +169,21 @@ class Sweep:
         """Give what the pre-activations of the layer below should be: the inverse of N̂ = A + (B - A W) M."""
         with self.record.phase("target"):
             choice = "mean" if self.choice == "label" and labels is None else self.choice
-            M = correction(W[: W.shape[0] - self.net.bias], choice).astype(A.dtype)
-            R = linear(A, W.astype(A.dtype), bias=self.net.bias)
+            largest = np.sqrt(np.finfo(A.dtype).max)  # times an error it is still a finite number
+            with np.errstate(over="ignore"):
+                M = correction(W[: W.shape[0] - self.net.bias], choice)
+                M = M.clip(-largest, largest).astype(A.dtype)
+                W = W.astype(A.dtype)
+            R = linear(A, W, bias=self.net.bias)
             np.subtract(B, R, out=R)
             if choice == "label" and labels is not None:
                 R *= np.arange(R.shape[1]) == labels[:, np.newaxis]
             N = linear(R, M)
             N += A
+            if (
+                below.name == "leaky_relu"
+            ):  # below zero its inverse is steep: 100 times what it is given
+                np.maximum(N, -margin, out=N)
             return below.inverse(N, margin=margin)
 
 
@@ -213,10 +217,11 @@ def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
 
 def pseudo_inverse(W: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give W⁺ by a solve with the Gram of W's shorter side; a tiny ridge serves where a rank is not full."""
-    if not W.any():
+    size = float(np.abs(W).max(initial=0.0))
+    if size < np.finfo(np.float64).tiny:
         return np.zeros_like(W.T)
-    tall = W.shape[0] >= W.shape[1]
-    columns = W if tall else W.T
+    W = W / size  # its squares neither vanish nor overflow
+    columns = W if W.shape[0] >= W.shape[1] else W.T
     eps = 1e-13
     while True:
         try:
@@ -224,4 +229,21 @@ def pseudo_inverse(W: NDArray[np.float64]) -> NDArray[np.float64]:
         except np.linalg.LinAlgError:
             eps *= 10
         else:
-            return inverse if tall else inverse.T
+            return (inverse if columns is W else inverse.T) / size
+
+
+def _checked_margins(margin: float | Sequence[float], hidden: int) -> list[float]:
+    try:
+        given = np.asarray(margin, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.array(np.nan)
+    each = np.full(hidden, given) if given.ndim == 0 else given
+    if each.shape != (hidden,) or not (
+        0 < given.min(initial=0.25) <= given.max(initial=0.25) < 0.5
+    ):
+        raise ValueError(
+            f"margin is {margin!r}; expected one number above 0 and below 0.5, or {hidden} of them, "
+            "one for each hidden layer"
+        )
+    margins: list[float] = each.tolist()
+    return margins
