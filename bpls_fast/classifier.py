@@ -176,6 +176,7 @@ def _fit(
             A = [part.X, *(a[now.missed] for a in now.A[1:])]
             swept = sweep(A, part.B, part.weights, part.labels)
             now = _estimate(_blend(now.net, swept, now.miss_rate), rows, record)
+        report.network = now.net
         ended = record.step()
         fewer = now.miss_rate < best.miss_rate
         if fewer:

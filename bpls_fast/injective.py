@@ -112,6 +112,7 @@ def fit_injective(
         with record.phase("forward"):
             loss = _error(candidate.forward(X), Y, sample_weight)
         record.report.loss.append(loss)
+        record.report.network = candidate
         if loss < least:
             best, least, record.report.best = candidate, loss, index
         if record.step():

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from bpls_fast.network import Network
+
 __all__ = ["FitReport", "Recorder"]
 
 PHASES = ("forward", "gram", "solve", "target")
@@ -42,6 +44,8 @@ class FitReport:
         The index, in `misses` or `loss`, of the weights that were kept.
     stopped : str
         Why the fit ended.
+    network : Network or None
+        While the fit runs, the network of the latest estimate, for a callback to look at; None when it has ended.
     """
 
     method: str
@@ -54,6 +58,7 @@ class FitReport:
     margins: list[float] = field(default_factory=list)
     best: int = 0
     stopped: str = ""
+    network: Network | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.stopped}" if self.stopped else self.method]
@@ -139,6 +144,7 @@ class Recorder:
     def finish(self, stopped: str) -> FitReport:
         """Close the report."""
         self.report.stopped = stopped
+        self.report.network = None
         self.report.seconds["total"] = time.perf_counter() - self._began
         if self._bar is not None:
             self._bar(None)
