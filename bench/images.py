@@ -1,5 +1,7 @@
 """The images that the benchmarks run on: MNIST where BPLS_DATA has it, random bytes otherwise.
 
+Training runs on Fashion-MNIST, from the same folder alone.
+
 BPLS_DATA is a folder in torchvision's layout; without it ../shared/data beside the repository is tried.
 """
 
@@ -29,10 +31,25 @@ def _bytes_and_source() -> tuple[NDArray[np.uint8], str]:
     return images, f"MNIST in {ROOT}"
 
 
+def fashion_is_there() -> bool:
+    """Tell whether Fashion-MNIST can be loaded. Nothing random stands in for it: noise trains to chance weights."""
+    return (ROOT / "FashionMNIST" / "raw").is_dir()
+
+
+@functools.cache
+def load_fashion(dtype: str, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Give the first `rows` training images of Fashion-MNIST, as `load` does, and their labels."""
+    images, labels, *_ = bf.datasets.load("fashion-mnist", root=ROOT)
+    return _as(dtype, images[:rows]), labels[:rows]
+
+
 @functools.cache
 def load(dtype: str, rows: int) -> NDArray[Any]:
     """Give the first `rows` images, one in each row: bytes as they are, floats between 0 and 1."""
-    images = _bytes_and_source()[0][:rows]
+    return _as(dtype, _bytes_and_source()[0][:rows])
+
+
+def _as(dtype: str, images: NDArray[np.uint8]) -> NDArray[Any]:
     return images if dtype == "uint8" else np.divide(images, 255, dtype=dtype)
 
 

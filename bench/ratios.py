@@ -1,4 +1,4 @@
-"""Our kernels beside NumPy, SciPy and PyTorch: interleaved calls in one process, one table.
+"""Our kernels and training beside NumPy, SciPy and PyTorch: interleaved calls in one process, one table.
 
     python bench/ratios.py [--only REGEX] [--rounds N] [--threads 1 2] [--csv FILE]
 
@@ -37,6 +37,7 @@ from kernel_cases import (
 )
 from peak import Peaks
 from threadpoolctl import threadpool_info
+from training_cases import TRAINING
 
 import bpls_fast as bf
 
@@ -234,11 +235,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--csv", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    cases = [case for case in CASES if re.search(options.only, case.name)]
+    known = [*CASES, *(TRAINING if images.fashion_is_there() else [])]
+    cases = [case for case in known if re.search(options.only, case.name)]
     if not cases:
         parser.error(
             f"no case matches {options.only!r}; there are\n"
-            + "\n".join(case.name for case in CASES)
+            + "\n".join(case.name for case in known)
         )
 
     print(header(), flush=True)

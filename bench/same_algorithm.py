@@ -141,4 +141,6 @@ def fit(
             fewest, best = len(missed), now
         elif iteration > full_sweeps:
             break
+        if not len(missed):
+            break
     return best

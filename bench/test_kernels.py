@@ -4,14 +4,11 @@ Every row asserts its answer, and records its error and the peak of the arithmet
 `BPLS_BENCH_SMALL=1 pytest bench --benchmark-disable` is a smoke test; ratios.py interleaves the same calls.
 """
 
-import re
-
 import pytest
-from kernel_cases import CASES, INSTALLED, OURS, Case, limited
+from kernel_cases import CASES, OURS, Case, limited
+from parameters import parameters
 from peak import Peaks
 from pytest_benchmark.fixture import BenchmarkFixture
-
-THREADS = (1, 2)
 
 
 @pytest.fixture(scope="module")
@@ -19,23 +16,7 @@ def peaks() -> Peaks:
     return Peaks()
 
 
-@pytest.mark.parametrize(
-    ("case", "n_threads", "contender"),
-    [
-        pytest.param(
-            case,
-            n_threads,
-            contender,
-            id=re.sub(r"\W+", "-", f"{case.name} {n_threads} threads {contender}"),
-            marks=pytest.mark.skipif(
-                not INSTALLED.get(contender, True), reason=f"{contender} is not installed"
-            ),
-        )
-        for case in CASES
-        for n_threads in THREADS
-        for contender in case.contenders
-    ],
-)
+@parameters(CASES)
 def test_kernel(
     benchmark: BenchmarkFixture, peaks: Peaks, case: Case, n_threads: int, contender: str
 ) -> None:

@@ -1,17 +1,48 @@
-"""The `bpls-fast` command."""
+"""The `bpls-fast` command: info, train, predict, paper.
+
+What fails is told in one sentence on standard error, with exit code 2. Results go to standard output.
+"""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import os
 import sys
 import time
+import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import bpls_fast as bf
 
 __all__ = ["main"]
+
+Array = NDArray[Any]
+
+DATASETS = ("digits", "mnist", "fashion-mnist")
+INPUT_SCALES = {"digits": 1 / 16}
+"""What brings the pixels of a set to [0, 1], where it is not the 1/255 that bytes get anyway."""
+
+EXPECTED = (
+    ImportError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    np.linalg.LinAlgError,
+)
+"""What the package raises for what a user can put right."""
+
+METHODS = {"paper": bf.fit_classifier}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,38 +55,359 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bpls_fast ...
     0
     """
+    chosen = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = _show_warning
+            chosen.run(chosen)
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except EXPECTED as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        print("bpls-fast: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _fail(error: Exception) -> int:
+    sentence = " ".join(str(error).split()) or type(error).__name__
+    print(f"bpls-fast: {sentence}", file=sys.stderr)
+    return 2
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"bpls-fast: warning: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bpls-fast", description="Closed-form training of neural networks."
     )
     parser.add_argument("--version", action="version", version=f"bpls_fast {bf.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="show the version, compiler, instruction sets and threads")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    info = commands.add_parser(
+        "info", help="show the version, compiler, instruction sets and threads"
+    )
+    info.set_defaults(run=lambda _: bf.show_config())
+    _add_train(commands)
+    _add_predict(commands)
+    _add_paper(commands)
+    return parser
+
+
+def _add_train(commands: Any) -> None:
     train = commands.add_parser("train", help="train on a data set and print the accuracies")
-    train.add_argument("dataset", choices=["digits"])
-    chosen = parser.parse_args(arguments)
+    train.add_argument("dataset", choices=DATASETS)
+    train.add_argument(
+        "--method", choices=METHODS, default="paper", help="paper: its Algorithm 2 (the default)"
+    )
+    train.add_argument(
+        "--hidden",
+        type=_sizes,
+        default=(60,),
+        metavar="SIZES",
+        help="neurons of the hidden layers, such as 100,70; 60 by default",
+    )
+    train.add_argument(
+        "--activation",
+        choices=bf.activations,
+        default="softmax",
+        metavar="NAME",
+        help=f"of the hidden layers: {', '.join(bf.activations)}; softmax by default",
+    )
+    train.add_argument(
+        "--seed", type=_natural, default=0, help="of the initial weights; 0 by default"
+    )
+    train.add_argument(
+        "--max-iter", type=_positive, default=15, metavar="N", help="sweeps at most; 15 by default"
+    )
+    train.add_argument("--save", metavar="MODEL", help="write the network to this .npz file")
+    train.add_argument("--quiet", action="store_true", help="print the accuracies alone")
+    _add_root(train)
+    train.set_defaults(run=_train)
+
+
+def _add_predict(commands: Any) -> None:
+    predict = commands.add_parser(
+        "predict",
+        help="give the labels of rows",
+        description="Print a label for each row, or write them to a file. Accuracies are told where labels are known.",
+    )
+    predict.add_argument("model", metavar="MODEL", help="a file that train --save wrote")
+    predict.add_argument(
+        "data",
+        metavar="DATA",
+        help="a .npy or .csv file of rows, one column more than the network has inputs being the labels; a .npz "
+        f"file with the rows x and perhaps the labels y; or {', '.join(DATASETS)}: its test part",
+    )
+    predict.add_argument(
+        "--output", metavar="FILE", help="where to write the labels: .npy, or text, one in a line"
+    )
+    _add_root(predict)
+    predict.set_defaults(run=_predict)
+
+
+def _add_paper(commands: Any) -> None:
+    paper = commands.add_parser(
+        "paper", help="run the paper's experiments, its own numbers beside ours"
+    )
+    paper.add_argument("experiment", choices=("table1", "table2", "figures"))
+    paper.add_argument(
+        "--output", type=Path, default=Path(), metavar="FOLDER", help="for CSV and PNG files"
+    )
+    paper.add_argument(
+        "--seeds", type=_positive, metavar="N", help="fits of each network of images; 5 by default"
+    )
+    paper.add_argument(
+        "--runs",
+        type=_positive,
+        metavar="N",
+        help="Monte Carlo runs of the toy problems; 1000 by default",
+    )
+    paper.add_argument(
+        "--epochs",
+        type=_natural,
+        default=0,
+        metavar="N",
+        help="epochs of the gradient methods in the figures of images: the paper has 40, each of them takes minutes "
+        "for the 16 curves; 0 by default, which shows what the paper published alone",
+    )
+    paper.add_argument(
+        "--quick", action="store_true", help="one seed, 50 runs, short gradient methods: a look"
+    )
+    _add_root(paper)
+    paper.set_defaults(run=_paper)
+
+
+def _add_root(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--root",
+        metavar="FOLDER",
+        help="where the data sets are, in torchvision's layout; by default what BPLS_DATA names",
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
     try:
-        if chosen.command == "info":
-            bf.show_config()
-        else:
-            _train(chosen.dataset)
-    except ImportError as error:
-        print(f"bpls-fast: {error}", file=sys.stderr)
-        return 1
-    return 0
+        sizes = tuple(int(size) for size in text.split(","))
+    except ValueError:
+        sizes = (0,)
+    if min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected whole numbers >= 1, such as 100,70")
+    return sizes
 
 
-def _train(dataset: str) -> None:
-    x_train, y_train, x_test, y_test = bf.datasets.load(dataset)
-    targets = np.eye(y_train.max() + 1)[y_train]
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number >= 0")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number >= 1")
+    return int(text)
+
+
+def _check_folder(path: str | None, option: str) -> None:
+    """Refuse, before any work, a file that could not be written after it."""
+    if path is not None and not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"{option} is {path}; expected a file in a folder that is there")
+
+
+# ---- train
+
+
+def _train(chosen: argparse.Namespace) -> None:
+    _check_folder(chosen.save, "--save")
     began = time.perf_counter()
-    weights = bf.solve_layer(x_train, targets, bias=True)
-    seconds = time.perf_counter() - began
+    data = bf.datasets.load(chosen.dataset, chosen.root)
+    loaded = time.perf_counter() - began
+    net = bf.Network(
+        [data.x_train.shape[1], *chosen.hidden, int(data.y_train.max()) + 1],
+        activation=chosen.activation,
+        seed=chosen.seed,
+        input_scale=INPUT_SCALES.get(chosen.dataset),
+    )
+    report = METHODS[chosen.method](net, data.x_train, data.y_train, max_iter=chosen.max_iter)
+    if not chosen.quiet:
+        print(f"{chosen.dataset}: {len(data.x_train)} training and {len(data.x_test)} test images")
+        print(f"{net}, seed {chosen.seed}")
+        print(report)
+        print(f"loaded in {loaded:.3f} s, trained in {report.seconds['total']:.3f} s")
+    print(f"train accuracy {_accuracy(net.predict(data.x_train), data.y_train):.2%}")
+    print(f"test accuracy  {_accuracy(net.predict(data.x_test), data.y_test):.2%}")
+    if chosen.save is not None:
+        net.save(chosen.save)
+        if not chosen.quiet:
+            print(f"saved to {chosen.save}")
 
-    def accuracy(x: np.ndarray, y: np.ndarray) -> float:
-        return float(np.mean(bf.linear(x, weights, bias=True).argmax(axis=1) == y))
 
-    print(f"{dataset}: {len(x_train)} training and {len(x_test)} test images")
-    print("one closed-form layer (a linear classifier; hidden layers are not trained yet)")
-    print(f"trained in {seconds * 1e3:.2f} ms")
-    print(f"train accuracy {accuracy(x_train, y_train):.2%}")
-    print(f"test accuracy  {accuracy(x_test, y_test):.2%}")
+def _accuracy(predicted: Array, labels: Array) -> float:
+    return float(np.mean(predicted == labels))
+
+
+# ---- predict
+
+
+def _predict(chosen: argparse.Namespace) -> None:
+    _check_folder(chosen.output, "--output")
+    net = bf.Network.load(chosen.model)
+    X, labels = _read_rows(chosen.data, chosen.root, net)
+    predicted = net.predict(X)
+    if chosen.output is None:
+        _write_text(sys.stdout, predicted)
+    elif Path(chosen.output).suffix == ".npy":
+        np.save(chosen.output, predicted, allow_pickle=False)
+    else:
+        with open(chosen.output, "w", encoding="utf-8") as file:
+            _write_text(file, predicted)
+    if labels is not None:
+        # Labels that are printed may go down a pipe: the accuracy must not stand among them.
+        told = sys.stderr if chosen.output is None else sys.stdout
+        print(f"accuracy {_accuracy(predicted, labels):.2%} of {len(labels)} rows", file=told)
+
+
+def _write_text(file: Any, predicted: Array) -> None:
+    """Write a label in each line, or the outputs of a network without classes, between commas."""
+    for row in predicted.tolist():
+        file.write(",".join(map(str, row)) if isinstance(row, list) else str(row))
+        file.write("\n")
+
+
+def _read_rows(data: str, root: str | None, net: bf.Network) -> tuple[Array, Array | None]:
+    """Give the rows of a file or a data set, and their labels where they are known."""
+    if data in DATASETS:
+        images = bf.datasets.load(data, root)
+        return images.x_test, images.y_test
+    arrays = {"rows": _read_csv(data)} if Path(data).suffix == ".csv" else _read_numpy(data)
+    if "rows" not in arrays:
+        if "x" not in arrays:
+            raise ValueError(
+                f"{data} has the arrays {', '.join(arrays)}; expected the rows x and perhaps the labels y"
+            )
+        return _checked(data, arrays["x"], arrays.get("y"), net)
+    rows, inputs = arrays["rows"], net.layer_sizes[0]
+    if rows.ndim == 2 and rows.shape[1] == inputs + 1:
+        return _checked(data, rows[:, :inputs], rows[:, inputs], net)
+    return _checked(data, rows, None, net)
+
+
+def _read_numpy(path: str) -> dict[str, Array]:
+    """Read a .npz file's arrays by name, or the one array of a .npy file as "rows"."""
+    try:
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"rows": loaded}
+            return {name: loaded[name] for name in loaded.files}
+    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is no .npy, .npz or .csv file of numbers, or it is damaged; expected one of these, or "
+            f"{', '.join(DATASETS)}"
+        ) from error
+
+
+def _read_csv(path: str) -> Array:
+    """Read the cells as text; a first line whose first cell is no number names the columns."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        lines = [line for line in csv.reader(file) if line]
+    if lines and not _is_number(lines[0][0]):
+        del lines[0]
+    if not lines:
+        raise ValueError(f"{path} has no rows; expected at least 1")
+    for index, line in enumerate(lines):
+        if len(line) != len(lines[0]):
+            raise ValueError(
+                f"{path} has {len(line)} columns in row {index}; expected {len(lines[0])}, as in the first one"
+            )
+    return np.array(lines)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(
+    data: str, X: Array, labels: Array | None, net: bf.Network
+) -> tuple[Array, Array | None]:
+    """Give rows as numbers, and labels as the network's classes are."""
+    if X.dtype.kind == "U":
+        try:
+            X = X.astype(np.float64)
+        except ValueError as error:
+            raise ValueError(f"{data} holds a cell that is no number: {error}") from error
+    if labels is None or net.classes is None:
+        return X, None
+    if labels.shape != (len(X),):
+        raise ValueError(
+            f"{data} has labels of shape {labels.shape}; expected ({len(X)},), one for each row"
+        )
+    if labels.dtype.kind == "U" and net.classes.dtype.kind != "U":
+        try:
+            labels = labels.astype(np.float64)
+        except ValueError as error:
+            raise ValueError(
+                f"{data} holds a label that is no number, as the network's classes are: {error}"
+            ) from error
+    return X, labels
+
+
+# ---- paper
+
+
+def _paper(chosen: argparse.Namespace) -> None:
+    from bpls_fast import paper
+    from bpls_fast.paper.results import as_text, write_csv
+
+    seeds = chosen.seeds or (1 if chosen.quick else 5)
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    if chosen.experiment == "figures":
+        _figures(chosen, seeds)
+        return
+    if chosen.experiment == "table1":
+        rows: list[Any] = [*paper.table1(seeds=seeds, root=chosen.root)]
+    else:
+        steps = 200 if chosen.quick else 2000
+        rows = [*paper.table2(seeds=seeds, steps=steps, root=chosen.root)]
+    print(as_text(rows))
+    path = chosen.output / f"{chosen.experiment}.csv"
+    write_csv(path, rows)
+    print(f"written: {path}")
+
+
+def _figures(chosen: argparse.Namespace, seeds: int) -> None:
+    from bpls_fast import paper
+    from bpls_fast.paper import gradient, plots
+    from bpls_fast.paper.results import write_csv
+
+    draws = plots.matplotlib_installed()
+    if not draws:
+        print("matplotlib is not installed, so no PNG is written: pip install 'bpls_fast[plot]'")
+    if not gradient.torch_installed():
+        print("PyTorch is not installed, so no gradient method is run: pip install torch")
+
+    def write(name: str, rows: Sequence[Any], plot: Any, *arguments: Any) -> None:
+        paths = [chosen.output / f"{name}.csv", chosen.output / f"{name}.png"]
+        write_csv(paths[0], rows)
+        if draws:
+            plot(paths[1], *arguments, rows)
+        print("written:", *paths[: 1 + draws], flush=True)
+
+    runs, epochs = chosen.runs or (50 if chosen.quick else 1000), 20 if chosen.quick else 1000
+    for problem in paper.PROBLEMS:
+        errors = paper.toy_errors(problem, runs=runs, epochs=epochs)
+        write(f"toy_{problem.name}", errors, plots.plot_toy)
+    for setting in paper.SETTINGS:
+        data = bf.datasets.load(setting.dataset, chosen.root)
+        points = paper.accuracy_curves(setting, data, seeds=seeds, epochs=chosen.epochs)
+        name = f"{setting.dataset}_{setting.layers}".replace("-", "_")
+        write(name, points, plots.plot_curves, setting)
+    write("accuracy_time", paper.accuracy_and_time(data, seeds=seeds), plots.plot_time)

@@ -2,13 +2,18 @@
 
 import importlib.util
 import re
+import subprocess
+import sys
 import sysconfig
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from subprocesses import Finished, output_of, run, run_code, run_python
 
 import bpls_fast as bf
+from bpls_fast.command_line import main
 
 needs_sklearn = pytest.mark.skipif(
     importlib.util.find_spec("sklearn") is None, reason="digits is scikit-learn's"
@@ -51,11 +56,33 @@ def test_the_installed_command_is_the_module() -> None:
 
 
 @needs_sklearn
-def test_train_digits_prints_both_accuracies_and_says_what_it_fitted() -> None:
+def test_train_digits_prints_both_accuracies_the_report_and_the_times() -> None:
     output = output_of(bpls_fast("train", "digits"))
-    assert 85 <= accuracy(output, "train") <= 100
-    assert 85 <= accuracy(output, "test") <= 100
-    assert re.search(r"\bone closed-form layer\b", output)
+    assert 95 <= accuracy(output, "train") <= 100
+    assert 90 <= accuracy(output, "test") <= 100
+    assert re.search(r"^Algorithm 2: ", output, re.MULTILINE)
+    assert re.search(r"^iteration +misses +accuracy$", output, re.MULTILINE)
+    assert re.search(r"loaded in [\d.]+ s, trained in [\d.]+ s", output)
+
+
+@needs_sklearn
+def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "digits", "--hidden", "30,20", "--activation", "sigmoid"]) == 0
+    assert "Network([64, 30, 20, 10], activation='sigmoid'" in capsys.readouterr().out
+    assert main(["train", "digits", "--max-iter", "2"]) == 0
+    assert "max_iter = 2" in capsys.readouterr().out
+
+
+@needs_sklearn
+def test_train_with_a_seed_prints_the_same_accuracies_again_and_quiet_prints_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = []
+    for seed in ("1", "1", "2"):
+        assert main(["train", "digits", "--quiet", "--seed", seed]) == 0
+        printed.append(capsys.readouterr().out)
+    assert len(printed[0].splitlines()) == 2
+    assert printed[0] == printed[1] != printed[2]
 
 
 def test_train_digits_without_scikit_learn_says_what_to_install() -> None:
@@ -66,14 +93,26 @@ def test_train_digits_without_scikit_learn_says_what_to_install() -> None:
         sys.argv = ["bpls-fast", "train", "digits"]
         runpy.run_module("bpls_fast", run_name="__main__")
     """)
-    assert finished.returncode == 1
+    assert finished.returncode == 2
     assert len(finished.stderr.strip().splitlines()) == 1, finished.stderr
     assert "scikit-learn" in finished.stderr
     assert "pip install" in finished.stderr
     assert "%" not in finished.stdout
 
 
-@pytest.mark.parametrize("arguments", [["fly"], ["train", "no-such-set"], ["info", "--no-such"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fly"],
+        ["train", "no-such-set"],
+        ["info", "--no-such"],
+        ["train", "digits", "--hidden", "60,,10"],
+        ["train", "digits", "--hidden", "0"],
+        ["train", "digits", "--seed", "-1"],
+        ["train", "digits", "--max-iter", "0"],
+        ["paper", "table3"],
+    ],
+)
 def test_an_unknown_command_set_or_option_is_exit_code_2_with_the_usage(
     arguments: list[str],
 ) -> None:
@@ -91,5 +130,224 @@ def test_version_prints_the_version() -> None:
 def test_help_names_the_commands() -> None:
     output = output_of(bpls_fast("--help"))
     assert "usage: bpls-fast" in output
-    assert "info" in output
-    assert "train" in output
+    for command in ("info", "train", "predict", "paper"):
+        assert command in output
+
+
+# ---- predict: a small network, so that every kind of file can be made by hand
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Write a network of two inputs whose class is the sign of their sum."""
+    net = bf.Network([2, 2], output_activation="identity", bias=False)
+    net.weights = [np.array([[-1.0, 1.0], [-1.0, 1.0]])]
+    net.classes = np.array([0, 1])
+    net.save(tmp_path / "signs.npz")
+    return tmp_path / "signs.npz"
+
+
+ROWS = np.array([[1.0, 2.0], [-1.0, -2.0], [-3.0, 1.0], [3.0, -1.0]])
+SIGNS = [1, 0, 0, 1]
+LABELS = np.array([1, 0, 1, 1])  # three of four are what the network says
+
+
+def write_data(path: Path, rows: np.ndarray, labels: np.ndarray | None = None) -> Path:
+    """Write rows to a file of the kind that its name says, and labels where they belong in it."""
+    if path.suffix == ".npz":
+        np.savez(path, x=rows, **({} if labels is None else {"y": labels}))
+        return path
+    if labels is not None:
+        rows = np.column_stack([rows, labels])
+    if path.suffix == ".npy":
+        np.save(path, rows)
+    else:
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows.tolist()))
+    return path
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "rows.npz", "rows.csv"])
+def test_predict_prints_one_label_for_each_row(
+    name: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(model), str(write_data(tmp_path / name, ROWS))]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.split() == [str(sign) for sign in SIGNS]
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "rows.npz", "rows.csv"])
+def test_predict_tells_the_accuracy_apart_from_the_labels_where_they_are_known(
+    name: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(write_data(tmp_path / name, ROWS, LABELS))
+    assert main(["predict", str(model), data]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.split() == [str(sign) for sign in SIGNS]
+    assert printed.err == "accuracy 75.00% of 4 rows\n"
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "labels.txt"])
+def test_predict_writes_the_labels_to_a_file(
+    name: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, output = write_data(tmp_path / "rows.npz", ROWS, LABELS), tmp_path / name
+    assert main(["predict", str(model), str(data), "--output", str(output)]) == 0
+    assert capsys.readouterr().out == "accuracy 75.00% of 4 rows\n"
+    written = np.load(output) if output.suffix == ".npy" else np.loadtxt(output, dtype=int)
+    assert written.tolist() == SIGNS
+
+
+def test_predict_reads_a_csv_with_a_header_and_labels_that_are_words(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = np.array(["below", "above"])
+    net.save(model)
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,side\n1,2,above\n\n-1,-2,below\n")
+    assert main(["predict", str(model), str(data)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.split() == ["above", "below"]
+    assert "100.00%" in printed.err
+
+
+def test_predict_prints_the_outputs_of_a_network_without_classes(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = None
+    net.save(model)
+    assert main(["predict", str(model), str(write_data(tmp_path / "rows.csv", ROWS))]) == 0
+    printed = [
+        [float(value) for value in line.split(",")] for line in capsys.readouterr().out.split()
+    ]
+    assert np.array_equal(printed, net.forward(ROWS))
+
+
+@needs_sklearn
+def test_a_saved_network_has_the_test_accuracy_that_train_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, labels = str(tmp_path / "digits.npz"), tmp_path / "labels.txt"
+    assert main(["train", "digits", "--save", model]) == 0
+    trained = capsys.readouterr().out
+    assert f"saved to {model}" in trained
+    assert main(["predict", model, "digits", "--output", str(labels)]) == 0
+    assert accuracy(capsys.readouterr().out, "accuracy") == accuracy(trained, "test")
+    assert len(labels.read_text().splitlines()) == len(bf.datasets.load("digits").y_test)
+
+
+def test_a_reader_that_stops_early_is_no_error(model: Path, tmp_path: Path) -> None:
+    data = write_data(tmp_path / "many.npy", np.ones((200_000, 2)))  # more than a pipe holds
+    command = [sys.executable, "-m", "bpls_fast", "predict", str(model), str(data)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "1\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+# ---- what goes wrong: one sentence that names the culprit
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """Give the one sentence of a command that must fail with nothing on standard output."""
+    assert main([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("bpls-fast: ")
+    assert len(printed.err.splitlines()) == 1
+    return printed.err
+
+
+def test_files_that_cannot_be_used_are_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no-such.npz" in failure(capsys, "predict", tmp_path / "no-such.npz", "digits")
+    assert "no-such.npy" in failure(capsys, "predict", model, tmp_path / "no-such.npy")
+    for name in ("rows.npy", "rows.npz"):
+        data = write_data(tmp_path / name, ROWS)
+        damage(data)
+        assert name in failure(capsys, "predict", model, data)
+    text = tmp_path / "rows.txt"
+    text.write_text("1 2\n")
+    assert "rows.txt" in failure(capsys, "predict", model, text)
+    damage(model)
+    assert "signs.npz" in failure(capsys, "predict", model, write_data(tmp_path / "a.npy", ROWS))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("1,2\n3\n", "1 columns in row 1; expected 2"),
+        ("1,2\n3,x\n", "no number"),
+        ("a,b\n", "no rows"),
+        ("", "no rows"),
+        ("1,2,3,4\n", "4 columns; expected 2"),
+        ("1,2,x\n", "label that is no number"),
+        ("1,nan\n", "NaN"),
+    ],
+)
+def test_a_csv_that_is_wrong_is_told_what_is(
+    content: str, told: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text(content)
+    assert told in failure(capsys, "predict", model, data)
+
+
+def test_arrays_of_the_wrong_kind_are_told_what_was_expected(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "other.npz", images=ROWS)
+    assert "expected the rows x" in failure(capsys, "predict", model, tmp_path / "other.npz")
+    vector = write_data(tmp_path / "vector.npy", ROWS[0])
+    assert "expected 2" in failure(capsys, "predict", model, vector)
+    data = write_data(tmp_path / "few.npz", ROWS, LABELS[:2])
+    assert "one for each row" in failure(capsys, "predict", model, data)
+
+
+def test_a_data_set_that_is_not_there_is_told_where_it_was_sought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert str(tmp_path) in failure(capsys, "train", "mnist", "--root", tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_refused_before_the_work(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "no-such-folder" / "file"
+    assert "--save" in failure(capsys, "train", "digits", "--save", nowhere)
+    rows = write_data(tmp_path / "rows.npy", ROWS)
+    assert "--output" in failure(capsys, "predict", model, rows, "--output", nowhere)
+
+
+def test_a_warning_is_one_line_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def show_config() -> None:
+        warnings.warn("the ridge grew", RuntimeWarning, stacklevel=1)
+
+    monkeypatch.setattr(bf, "show_config", show_config)
+    assert main(["info"]) == 0
+    assert capsys.readouterr().err == "bpls-fast: warning: the ridge grew\n"
+
+
+def test_an_interrupt_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bf, "show_config", interrupted)
+    assert main(["info"]) == 130
+    assert capsys.readouterr().err == "bpls-fast: interrupted\n"
