@@ -36,6 +36,7 @@ def fit_classifier(
     full_sweeps: int = 3,
     margin: float | Sequence[float] | None = None,
     label_floor: float = 1e-2,
+    standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     verbose: int = 0,
@@ -76,6 +77,10 @@ def fit_classifier(
         sweeps on a part of the training rows.
     label_floor : float
         The share of the output's range that the target of a class stays away from its ends.
+    standardize : bool
+        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
+        neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
+        than 10⁴ standard deviations (30 of float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows, in the solves and in the miss rate.
     class_weight : "balanced" or mapping from labels to weights, optional
@@ -116,6 +121,7 @@ def fit_classifier(
         target=target,
         choose_output=choose_output,
         resolve=resolve,
+        standardize=standardize,
         margin=_natural_margins(net) if margin is None else margin,
     )
     of_class = class_targets(len(classes), net.activations[-1], label_floor)
@@ -228,16 +234,16 @@ def _best_margins(net: Network, sweep: Sweep, rows: Rows, sweeps: int) -> list[f
         return sweep.margins  # their ranges have no end that a target must be kept off
     chosen = np.linspace(0, len(rows.X) - 1, min(len(rows.X), SEARCH_ROWS)).astype(np.intp)
     rows, input_gram = rows.take(chosen), None
-    fewest, best = np.inf, sweep.margins
+    highest, best = -np.inf, sweep.margins
     for share in MARGIN_SHARES:
         trial = copy.copy(sweep)
         trial.margins = [share * margin for margin in _natural_margins(net)]
         trial.record = sweep.record.trial()
         _fit(net, trial, rows, sweeps, sweeps, input_gram)
         sweep.record.add_times(trial.record)
-        input_gram, misses = trial.input_gram, min(trial.record.report.misses)
-        if misses < fewest:
-            fewest, best = misses, trial.margins
+        input_gram, accuracy = trial.input_gram, max(trial.record.report.accuracy)
+        if accuracy > highest:
+            highest, best = accuracy, trial.margins
     return best
 
 

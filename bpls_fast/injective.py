@@ -28,6 +28,7 @@ def fit_injective(
     target: str = "joint",
     choose_output: str = "mean",
     margin: float | Sequence[float] = 1e-2,
+    standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
@@ -56,6 +57,10 @@ def fit_injective(
         For "per_output": which output that is, or how the values of all are combined; see `bpls_fast.sweep.correction`.
     margin : float or sequence of float
         How far inside the range of their activation the targets of hidden layers are kept: of all, or of each.
+    standardize : bool
+        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
+        neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
+        than 10⁴ standard deviations (30 of float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows.
     verbose : int
@@ -80,6 +85,7 @@ def fit_injective(
     X, Y, sample_weight = checked_regression(net, X, Y, sample_weight)
     if not isinstance(safeguard, (bool, np.bool_)):
         raise TypeError(f"safeguard is {safeguard!r}; expected True or False")
+    safeguard = bool(safeguard) and len(net.weights) > 1
     record = Recorder(
         "Algorithm 1", eps, steps=3 if safeguard else 1, verbose=verbose, callback=callback
     )
@@ -90,6 +96,7 @@ def fit_injective(
         choose_output=choose_output,
         margin=margin,
         refinements=REFINEMENTS,
+        standardize=standardize,
     )
     record.report.margins = sweep.margins
     B = net.activations[-1].inverse(Y)

@@ -7,7 +7,7 @@ a bias, the last row), N̂ is what the layer below should have given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,10 @@ LARGEST_EPS = (
 )
 
 
+LARGEST_OFFSET, LARGEST_FLOAT32_OFFSET = 1e4, 30.0
+"""Standard deviations that the mean of a column may be from zero before a Gram matrix says little of its variance."""
+
+
 class Sweep:
     """One backward sweep over the layers of a network, with the rules that it follows.
 
@@ -48,6 +52,8 @@ class Sweep:
         How far inside their range the activations of the hidden layers are inverted: all of them, or each.
     refinements : int
         Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
+    standardize : bool
+        Whether the first layer is solved as if the columns of its data had mean 0 and mean square 1.
 
     Attributes
     ----------
@@ -65,6 +71,7 @@ class Sweep:
         resolve: bool = False,
         margin: float | Sequence[float],
         refinements: int = 0,
+        standardize: bool = False,
     ) -> None:
         if target not in ("joint", "per_output"):
             raise ValueError(f"target is {target!r}; expected 'joint' or 'per_output'")
@@ -72,6 +79,8 @@ class Sweep:
             raise ValueError(
                 f"choose_output is {choose_output!r}; expected one of {', '.join(CHOICES)}"
             )
+        if not isinstance(standardize, (bool, np.bool_)):
+            raise TypeError(f"standardize is {standardize!r}; expected True or False")
         hidden = len(net.activations) - 1
         margins = [margin] * hidden if isinstance(margin, (int, float)) else list(margin)
         if len(margins) != hidden or not all(0 < value < 0.5 for value in margins):
@@ -85,6 +94,7 @@ class Sweep:
         self.resolve = resolve
         self.margins = margins
         self.refinements = refinements
+        self.standardize = standardize
         self.input_gram: Array = np.empty((0, 0))
 
     def __call__(
@@ -125,7 +135,7 @@ class Sweep:
             self.input_gram, C = self.gram(A[0], B, sample_weight, scale)
         else:
             self.input_gram, C = input_gram, self.cross(A[0], B, sample_weight, scale)
-        weights[0] = self.solve((self.input_gram, C))
+        weights[0] = self.solve_inputs(A[0], (self.input_gram, C), sample_weight)
         return weights
 
     def gram(
@@ -150,6 +160,17 @@ class Sweep:
             for _ in range(self.refinements):
                 W += self._solve_growing(G, C - G @ W)
             return W
+
+    def solve_inputs(
+        self, X: Array, system: tuple[Array, Array], sample_weight: Array | None
+    ) -> NDArray[np.float64]:
+        """Solve the first layer; standardized, neither its ridge nor rounding depends on the units of the columns."""
+        G, C = system
+        if not self.standardize or not G.diagonal().any():
+            return self.solve(system)
+        exact = X.dtype == np.float64 or (X.dtype == np.uint8 and sample_weight is None)
+        T = standardization(G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET)
+        return T.back(self.solve((T.between(G), T.onto(C))))
 
     def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
         while True:
@@ -181,6 +202,45 @@ class Sweep:
             N = linear(R, M)
             N += A
             return below.inverse(N, margin=margin)
+
+
+class Standardization(NamedTuple):
+    """The map T from data to standardized data: the columns less `center`, times `scale`; ones stay ones.
+
+    Both have an entry for the column of ones of a bias, 0 and 1.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    def onto(self, C: Array) -> Array:
+        """Give TᵀC, the cross product of the standardized data."""
+        standardized: Array = (C - self.center[:, np.newaxis] * C[-1]) * self.scale[:, np.newaxis]
+        return standardized
+
+    def between(self, G: Array) -> Array:
+        """Give TᵀGT, the Gram matrix of the standardized data."""
+        return self.onto(self.onto(G).T)
+
+    def back(self, W: Array) -> Array:
+        """Give T W: the weights that do to the data what W does to the standardized data."""
+        W = W * self.scale[:, np.newaxis]
+        W[-1] -= self.center @ W
+        return W
+
+
+def standardization(G: Array, bias: bool, largest_offset: float) -> Standardization:
+    """Give the map that standardizes the data whose Gram matrix is G; without a bias it only scales.
+
+    A column whose mean is more than `largest_offset` standard deviations is constant but for rounding, and left out.
+    """
+    squares = G.diagonal() / (G[-1, -1] if bias else len(G))
+    center = G[-1] / G[-1, -1] if bias else np.zeros(len(G))
+    if bias:
+        center[-1] = 0.0
+    variance = squares - np.square(center)
+    varies = variance > squares / (1 + largest_offset**2)
+    return Standardization(center, np.where(varies, variance, np.inf) ** -0.5)
 
 
 def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
