@@ -1,6 +1,7 @@
 """Closed-form training of neural networks: back-propagating least squares on compiled kernels.
 
-Importing this package loads NumPy and the compiled extension, nothing else; `datasets` loads when it is first used.
+Importing this package loads NumPy and the compiled extension, nothing else. `datasets` and the estimators, which need
+scikit-learn, load when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from bpls_fast.report import FitReport
 
 if TYPE_CHECKING:
     from bpls_fast import datasets as datasets
+    from bpls_fast.estimators import BPLSClassifier as BPLSClassifier
+    from bpls_fast.estimators import BPLSRegressor as BPLSRegressor
 
 __all__ = [
     "Activation",
@@ -46,13 +49,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        import importlib
+# Not in __all__, so that a star import needs no scikit-learn.
+_ESTIMATORS = ["BPLSClassifier", "BPLSRegressor"]
 
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name == "datasets":
         return importlib.import_module("bpls_fast.datasets")
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module("bpls_fast.estimators"), name)
     raise AttributeError(f"module 'bpls_fast' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from importlib.util import find_spec
+
+    return sorted([*__all__, *(_ESTIMATORS if find_spec("sklearn") else [])])

@@ -43,6 +43,7 @@ def fit_classifier(
     full_sweeps: int = 3,
     margin: float | Sequence[float] | None = None,
     label_floor: float = 1e-2,
+    standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     verbose: int = 0,
@@ -84,6 +85,10 @@ def fit_classifier(
         -margin.
     label_floor : float
         The share of the output's range that the target of a class stays away from its ends.
+    standardize : bool
+        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
+        neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
+        than 10⁴ standard deviations (30 of float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows, in the solves and in the miss rate.
     class_weight : "balanced" or mapping from labels to weights, optional
@@ -127,6 +132,7 @@ def fit_classifier(
             target=target,
             choose_output=choose_output,
             resolve=resolve,
+            standardize=standardize,
             margin=_natural_margins(net) if margin is None else margin,
         )
         of_class = class_targets(len(classes), net.activations[-1], label_floor)

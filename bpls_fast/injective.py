@@ -31,6 +31,7 @@ def fit_injective(
     target: str = "joint",
     choose_output: str = "mean",
     margin: float | Sequence[float] = 1e-2,
+    standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
@@ -60,6 +61,10 @@ def fit_injective(
     margin : float or sequence of float
         How far inside the range of their activation the targets of hidden layers are kept: of all, or of each. Those of
         leaky ReLU, whose inverse is steep, are kept above -margin.
+    standardize : bool
+        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
+        neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
+        than 10⁴ standard deviations (30 of float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows.
     verbose : int
@@ -99,6 +104,7 @@ def fit_injective(
             choose_output=choose_output,
             margin=margin,
             refinements=REFINEMENTS,
+            standardize=standardize,
         )
         record.report.margins = sweep.margins
         record.report.iterations = 1

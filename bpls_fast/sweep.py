@@ -7,7 +7,7 @@ a bias, the last row), N̂ is what the layer below should have given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ CHOICES = ("mean", "last", "label", "cyclic", "least_squares", "damped")
 LARGEST_EPS = (
     1e3  # relative to the mean of a Gram's diagonal: beyond it a ridge leaves nothing of the data
 )
+
+
+LARGEST_OFFSET, LARGEST_FLOAT32_OFFSET = 1e4, 30.0
+"""Standard deviations that the mean of a column may be from zero before a Gram matrix says little of its variance."""
 
 
 class Sweep:
@@ -49,6 +53,9 @@ class Sweep:
         from -margin on.
     refinements : int
         Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
+    standardize : bool
+        Whether the first layer is solved as if the columns of its data had mean 0 and mean square 1.
+
 
     Attributes
     ----------
@@ -66,6 +73,7 @@ class Sweep:
         resolve: bool = False,
         margin: float | Sequence[float],
         refinements: int = 0,
+        standardize: bool = False,
     ) -> None:
         if target not in ("joint", "per_output"):
             raise ValueError(f"target is {target!r}; expected 'joint' or 'per_output'")
@@ -75,12 +83,15 @@ class Sweep:
             )
         if not isinstance(resolve, (bool, np.bool_)):
             raise TypeError(f"resolve is {resolve!r}; expected True or False")
+        if not isinstance(standardize, (bool, np.bool_)):
+            raise TypeError(f"standardize is {standardize!r}; expected True or False")
         self.net = net
         self.record = record
         self.choice = "joint" if target == "joint" else choose_output
         self.resolve = resolve
         self.margins = _checked_margins(margin, len(net.activations) - 1)
         self.refinements = refinements
+        self.standardize = standardize
         self.input_gram: Array = np.empty((0, 0))
 
     def __call__(
@@ -121,7 +132,7 @@ class Sweep:
             self.input_gram, C = self.gram(A[0], B, sample_weight, scale)
         else:
             self.input_gram, C = input_gram, self.cross(A[0], B, sample_weight, scale)
-        weights[0] = self.solve((self.input_gram, C))
+        weights[0] = self.solve_inputs(A[0], (self.input_gram, C), sample_weight)
         return weights
 
     def gram(
@@ -146,6 +157,17 @@ class Sweep:
             for _ in range(self.refinements):
                 W += self._solve_growing(G, C - linear(G, W))
             return W
+
+    def solve_inputs(
+        self, X: Array, system: tuple[Array, Array], sample_weight: Array | None
+    ) -> NDArray[np.float64]:
+        """Solve the first layer; standardized, neither its ridge nor rounding depends on the units of the columns."""
+        G, C = system
+        if not self.standardize or not G.diagonal().any():
+            return self.solve(system)
+        exact = X.dtype == np.float64 or (X.dtype == np.uint8 and sample_weight is None)
+        T = standardization(G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET)
+        return T.back(self.solve((T.between(G), T.onto(C))))
 
     def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
         while True:
@@ -185,6 +207,45 @@ class Sweep:
             ):  # below zero its inverse is steep: 100 times what it is given
                 np.maximum(N, -margin, out=N)
             return below.inverse(N, margin=margin)
+
+
+class Standardization(NamedTuple):
+    """The map T from data to standardized data: the columns less `center`, times `scale`; ones stay ones.
+
+    Both have an entry for the column of ones of a bias, 0 and 1.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    def onto(self, C: Array) -> Array:
+        """Give TᵀC, the cross product of the standardized data."""
+        standardized: Array = (C - self.center[:, np.newaxis] * C[-1]) * self.scale[:, np.newaxis]
+        return standardized
+
+    def between(self, G: Array) -> Array:
+        """Give TᵀGT, the Gram matrix of the standardized data."""
+        return self.onto(self.onto(G).T)
+
+    def back(self, W: Array) -> Array:
+        """Give T W: the weights that do to the data what W does to the standardized data."""
+        W = W * self.scale[:, np.newaxis]
+        W[-1] -= self.center @ W
+        return W
+
+
+def standardization(G: Array, bias: bool, largest_offset: float) -> Standardization:
+    """Give the map that standardizes the data whose Gram matrix is G; without a bias it only scales.
+
+    A column whose mean is more than `largest_offset` standard deviations is constant but for rounding, and left out.
+    """
+    squares = G.diagonal() / (G[-1, -1] if bias else len(G))
+    center = G[-1] / G[-1, -1] if bias else np.zeros(len(G))
+    if bias:
+        center[-1] = 0.0
+    variance = squares - np.square(center)
+    varies = variance > squares / (1 + largest_offset**2)
+    return Standardization(center, np.where(varies, variance, np.inf) ** -0.5)
 
 
 def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
