@@ -34,6 +34,8 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
         return weighted ? T(read<S>(p)) * f : T(read<S>(p));
     };
     constexpr auto size = std::ptrdiff_t(sizeof(S));
+    constexpr int largest_piece = 32;  // a power of two, and no panel is twice as wide
+    static_assert(panel_width < 2 * largest_piece);
     if (col_stride == size && width % panel_width == 0) {
         // Row by row through a few panels: a row's cache line is read once.
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
@@ -47,7 +49,16 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
     } else if (col_stride == size) {
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
             const T f = factor(k);
-            for (int c = 0; c < width; ++c) out[c] = value(source + c * size, f);
+            // In pieces of known sizes: a loop of an unknown one is slow on few columns.
+            T* to = out;
+            const unsigned char* from = source;
+#pragma GCC unroll 8
+            for (int piece = largest_piece; piece > 0; piece /= 2) {
+                if ((width & piece) == 0) continue;
+                for (int i = 0; i < piece; ++i) to[i] = value(from + i * size, f);
+                to += piece;
+                from += piece * size;
+            }
         }
     } else {
         for (int c = 0; c < width; ++c, source += col_stride) {

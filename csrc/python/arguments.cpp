@@ -8,6 +8,7 @@
 
 #include "core/batch.hpp"
 #include "core/finite.hpp"
+#include "core/symmetric.hpp"
 
 namespace bpls::python {
 namespace {
@@ -131,32 +132,26 @@ void check_square(const char* name, const ConstMatrix& matrix) {
                               std::to_string(matrix.cols) + "; expected a square matrix");
 }
 
-void check_symmetric(const char* name, const ConstMatrix& matrix, std::ptrdiff_t system) {
-    const std::size_t n = matrix.rows;
-    double largest = 0;
+void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
+                     std::ptrdiff_t system) {
     double difference = 0;
     std::size_t row = 0, col = 0;
     {
         const py::gil_scoped_release release;
-        constexpr std::size_t block = 32;
-        for (std::size_t i0 = 0; i0 < n; i0 += block)
-            for (std::size_t j0 = i0; j0 < n; j0 += block)
-                for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
-                    for (std::size_t j = std::max(j0, i); j < std::min(j0 + block, n); ++j) {
-                        const double upper = value_at(matrix, i, j), lower = value_at(matrix, j, i);
-                        largest = std::max({largest, std::abs(upper), std::abs(lower)});
-                        if (std::abs(upper - lower) > difference) {
-                            difference = std::abs(upper - lower);
-                            row = i;
-                            col = j;
-                        }
-                    }
+        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
+        for (std::size_t i = 0; i < matrix.rows; ++i)
+            for (std::size_t j = i + 1; j < matrix.cols; ++j) {
+                const double apart = std::abs(value_at(matrix, i, j) - value_at(matrix, j, i));
+                if (apart <= difference) continue;
+                difference = apart;
+                row = i;
+                col = j;
+            }
     }
-    if (difference > symmetry_tolerance * largest)
-        throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
-                              " is " + shown(value_at(matrix, row, col)) + " and " +
-                              place(system, col, row) + " is " + shown(value_at(matrix, col, row)) +
-                              "; expected a Gram matrix");
+    throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
+                          " is " + shown(value_at(matrix, row, col)) + " and " +
+                          place(system, col, row) + " is " + shown(value_at(matrix, col, row)) +
+                          "; expected a Gram matrix");
 }
 
 bool as_flag(const char* name, const py::object& value) {

@@ -28,7 +28,7 @@ py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py:
     const int threads = as_threads(n_threads);
     check_finite("G", G, threads);
     check_finite("C", C, threads);
-    check_symmetric("G", G);
+    check_symmetric("G", G, threads);
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1)});
     double* data = W.mutable_data();
@@ -79,7 +79,7 @@ void check_systems(const Batch& batch, int n_threads) {
         const auto system = static_cast<std::ptrdiff_t>(s);
         check_finite("G", batch.G_of(s), n_threads, system);
         check_finite("C", batch.C_of(s), n_threads, system);
-        check_symmetric("G", batch.G_of(s), system);
+        check_symmetric("G", batch.G_of(s), n_threads, system);
     }
 }
 
