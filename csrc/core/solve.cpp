@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t block = 32;            // rows factored at a time
 constexpr std::size_t outer_block = 256;     // rows that are taken out of the rest at a time
 constexpr std::size_t group_unknowns = 192;  // a whole number of every level's panels
-constexpr std::size_t chunk_columns = 192;   // that a thread takes at a time
+constexpr std::size_t chunk_columns = 96;    // that a thread takes at a time
 
 // The weights of a packed panel whose product is to be subtracted.
 constexpr std::array<double, outer_block> minus_one = [] {
@@ -96,29 +96,32 @@ class Workspace {
                     const std::size_t pivot = k + static_cast<std::size_t>(done);
                     return FailedPivot{pivot, n_, *at(pivot, pivot), shift};
                 }
-                for_each_chunk(n_threads, n_ + m_ - rows.end, [&](Range columns) noexcept {
+                update(n_threads, rows, rows.end, outer_end, [&](Range columns) noexcept {
                     triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
                                            stride, static_cast<int>(columns.size()));
                 });
-                update(n_threads, rows, rows.end, outer_end);
             }
-            update(n_threads, {outer, outer_end}, outer_end, n_);
+            update(n_threads, {outer, outer_end}, outer_end, n_, [](Range) noexcept {});
         }
         return std::nullopt;
     }
 
     // Takes the factored `rows` out of what is left: G -= UᵀU and C -= UᵀY for rows [from, until), columns from `from` on.
-    void update(int n_threads, Range rows, std::size_t from, std::size_t until) {
-        if (from == until) return;
+    // Before that, finish(columns) completes these rows, chunk of columns by chunk.
+    template <class F>
+    void update(int n_threads, Range rows, std::size_t from, std::size_t until, F&& finish) {
         const int size = static_cast<int>(rows.size());
         const Columns trailing =
             Columns().append(row_major(at(rows.begin, from), rows.size(), n_ + m_ - from, stride_));
         for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
+            finish(columns);
+            if (from == until) return;
             pack(trailing, columns, size, minus_one.data(), right_.data());
             const Range unknowns{columns.begin, std::min(columns.end, until - from)};
             if (unknowns.begin < unknowns.end)
                 pack(trailing, unknowns, size, nullptr, left_.data());
         });
+        if (from == until) return;
         for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
             multiply({0, std::min(columns.end, until - from)}, columns, size, from, from);
         });
@@ -149,14 +152,15 @@ class Workspace {
         }
     }
 
-    // Calls body(range) for chunks whose ends are panel borders on both sides of a product.
+    // Calls body(range) for chunks whose ends are panel borders. The last ones come first: in a triangle they have most work.
     template <class F>
     void for_each_chunk(int n_threads, std::size_t columns, F&& body) {
         const std::size_t width = round_up(chunk_columns, layout_.width);
         const std::size_t chunks = (columns + width - 1) / width;
         const bool small = static_cast<double>(columns * n_ * block) < parallel_threshold;
         parallel_for(small ? 1 : n_threads, chunks, [&](std::size_t chunk, int) noexcept {
-            body(Range{chunk * width, std::min((chunk + 1) * width, columns)});
+            const std::size_t begin = (chunks - 1 - chunk) * width;
+            body(Range{begin, std::min(begin + width, columns)});
         });
     }
 
