@@ -100,10 +100,14 @@ def gram(
     float64. C runs in float32 if neither A nor B is float64.
 
     `scale` and `center` act on the finished float64 sums and take no time. So the error of a centred
-    entry is relative to the sums that are not centred: a column whose mean is k times its standard
-    deviation loses a factor of 1 + k². That is nothing for uint8 without weights and little for
-    float64; of float32 (in C too, whatever B is) with a k above 30 subtract the means yourself. All
-    weights zero: there is no mean, and nothing is subtracted.
+    entry is relative to the sums that are not centred: of two columns whose means are k and l times
+    their standard deviations, in G or in C, it grows by a factor of 1 + kl. That is nothing for uint8
+    without weights and little for float64; of float32 (in C too, if only A is float32) with a kl above
+    1000 subtract the means yourself, those of B too. All weights zero: there is no mean, and nothing is
+    subtracted.
+
+    Columns of A that are zero over a few thousand rows, as the borders of images are, are left out of
+    the work on these rows.
 
     Examples
     --------

@@ -12,9 +12,9 @@ from reference import A_DTYPES, FLOATS, assert_within, same_bits
 
 import bpls_fast as bf
 
-# On both sides of the block of 256 rows and of the tile of 48 columns.
+# On both sides of the block of 256 rows, of panels of 8, 16 and 24 columns, and of a group of 128.
 ROWS = st.integers(0, 12) | st.sampled_from([255, 256, 257, 511, 513, 700])
-COLUMNS = st.integers(1, 12) | st.sampled_from([15, 16, 17, 47, 48, 49, 95, 97])
+COLUMNS = st.integers(1, 12) | st.sampled_from([15, 16, 17, 47, 48, 49, 95, 97, 127, 129, 145])
 
 
 @st.composite
@@ -267,3 +267,31 @@ def test_rows_that_overlap_give_what_their_copy_gives(dtype, columns):
     results = bf.gram(windows, B, bias=True), bf.gram(windows.copy(), B, bias=True)
     for of_windows, of_copy in zip(*results, strict=True):
         np.testing.assert_array_equal(of_windows, of_copy)
+    for weights in (None, np.linspace(0, 1, 300)):
+        of_windows, of_copy = (
+            bf.cross(A, B, bias=True, sample_weight=weights) for A in (windows, windows.copy())
+        )
+        np.testing.assert_array_equal(of_windows, of_copy)
+
+
+@pytest.mark.parametrize("columns", [2048, 2049])
+def test_a_cross_product_does_not_depend_on_how_far_apart_the_rows_lie(columns):
+    """Rows at a multiple of 8192 bytes are packed, others are read where they lie."""
+    memory = np.random.default_rng(columns).random((300, columns + 5)).astype(np.float32)
+    A, D = memory[:, :columns], np.random.default_rng(0).random((300, 3)).astype(np.float32)
+    together = bf.cross(np.ascontiguousarray(A), D)
+    assert same_bits(together, bf.cross(A, D))
+    check_cross(together, A, D)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("columns", [63, 64])
+@pytest.mark.parametrize("rows", [128, 8192])
+def test_what_is_not_finite_in_B_is_seen_beside_rows_of_zeros(rows, columns, value):
+    A = np.random.default_rng(0).random((rows, columns)).astype(np.float32)
+    A[:2048] = 0
+    B = np.ones((rows, 2), np.float32)
+    B[3, 1] = value
+    for call in (bf.gram, bf.cross, bf.solve_layer):
+        with pytest.raises(ValueError, match=r"\b[BD] contains .* at \[3, 1\]"):
+            call(A, B)

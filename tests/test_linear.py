@@ -90,6 +90,16 @@ def test_a_row_does_not_depend_on_the_rows_around_it(activation, dtypes, n_threa
 
 
 @pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
+@pytest.mark.parametrize(("n", "m"), [(70, 51), (600, 10), (1100, 3)])
+def test_few_rows_and_many_give_the_same_bits(n, m, dtypes, n_threads):
+    """Few rows read W where it lies, many pack it."""
+    A, W = random_layer(np.random.default_rng(n), 200, n, m, dtypes, bias=True)
+    together = bf.linear(A, W, bias=True, n_threads=n_threads)
+    for rows in (1, 2, 7, 9, 48, 95, 96, 97):
+        assert same_bits(together[:rows], bf.linear(A[:rows], W, bias=True))
+
+
+@pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
 @pytest.mark.parametrize("activation", ["identity", "tanh", "softmax"])
 @pytest.mark.parametrize(
     ("rows", "n", "m"),

@@ -24,7 +24,7 @@ MEASURE = """
     import numpy as np
     import bpls_fast as bf
 
-    path, dtype, rows, cols, weighted, n_threads = sys.argv[1:]
+    kernel, path, dtype, rows, cols, weighted, n_threads = sys.argv[1:]
     rows, cols, n_threads = int(rows), int(cols), int(n_threads)
 
     def mapped(dtype, *shape):
@@ -38,9 +38,10 @@ MEASURE = """
     A, B = mapped(dtype, rows, cols), mapped("float32", rows, 3)
     sample_weight = mapped(weighted, rows) if weighted else None
 
-    def call(rows):
-        weight = None if sample_weight is None else sample_weight[:rows]
-        return bf.gram(A[:rows], B[:rows], bias=True, sample_weight=weight, n_threads=n_threads)
+    def call():
+        options = dict(bias=True, sample_weight=sample_weight, n_threads=n_threads)
+        results = getattr(bf, kernel)(A, B, **options)
+        return results if kernel == "gram" else (results,)
 
     # Starts the threads, with scratch memory too small to serve the call that is measured.
     bf.gram(np.zeros((200_000, 2), np.float32), n_threads=n_threads)
@@ -54,26 +55,31 @@ MEASURE = """
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    G, C = call(rows)
+    results = call()
     done.set()
     watcher.join()
-    assert not G[:-1].any() and not C.any()
-    print(max(most, resident()) - before - G.nbytes - C.nbytes)
+    extra = max(most, resident()) - before - sum(result.nbytes for result in results)
+    total = rows * (float(sample_weight[0]) if weighted else 1.0)
+    expected = [total * float(A[0, 0]) * float(X[0, 0]) for X in (A, B)]
+    for result, value in zip(reversed(results), reversed(expected)):
+        np.testing.assert_allclose(result[:cols, : min(cols, result.shape[1])], value, rtol=1e-4)
+    print(extra)
 """
 
 
 @pytest.fixture(scope="module")
-def zeros(tmp_path_factory):
-    path = tmp_path_factory.mktemp("memory") / "zeros"
+def values(tmp_path_factory):
+    """Give a file of one byte, over and over: in each type one number everywhere, and none of them zero."""
+    path = tmp_path_factory.mktemp("memory") / "values"
     with path.open("wb") as file:
-        file.truncate(GIBIBYTE)
+        for _ in range(64):
+            file.write(b"\x3f" * (GIBIBYTE // 64))
     yield path
     path.unlink()
 
 
-def extra_bytes(path, dtype, rows, cols, weighted, n_threads):
-    arguments = map(str, (path, dtype, rows, cols, weighted, n_threads))
-    return int(output_of(run_code(MEASURE, *arguments)))
+def extra_bytes(kernel, *arguments):
+    return int(output_of(run_code(MEASURE, kernel, *map(str, arguments))))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -87,14 +93,16 @@ def extra_bytes(path, dtype, rows, cols, weighted, n_threads):
         ("float64", 16, "float64"),
     ],
 )
-def test_a_gram_of_a_gibibyte_needs_little_memory(zeros, dtype, cols, weighted, n_threads):
+def test_a_gram_of_a_gibibyte_needs_little_memory(values, dtype, cols, weighted, n_threads):
     rows = GIBIBYTE // (cols * {"uint8": 1, "float32": 4, "float64": 8}[dtype])
-    extra = extra_bytes(zeros, dtype, rows, cols, weighted, n_threads)
+    extra = extra_bytes("gram", values, dtype, rows, cols, weighted, n_threads)
     assert extra <= n_threads * ALLOWED_PER_THREAD
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("weighted", ["", "float64"])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-def test_a_gram_of_many_columns_needs_little_memory(zeros, dtype, n_threads):
-    extra = extra_bytes(zeros, dtype, 1000, 3000, "", n_threads)
+@pytest.mark.parametrize("kernel", ["gram", "cross"])
+def test_many_columns_need_little_memory(values, kernel, dtype, weighted, n_threads):
+    extra = extra_bytes(kernel, values, dtype, 1000, 3000, weighted, n_threads)
     assert extra <= n_threads * ALLOWED_PER_THREAD

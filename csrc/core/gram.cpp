@@ -66,7 +66,7 @@ class LiveColumns {
         : A_(&A),
           row_bytes_(A.cols * static_cast<std::size_t>(size_of(A.dtype))),
           looks_(wanted && A.cols >= 64 && A.col_stride == size_of(A.dtype)) {
-        runs_.reserve(A.cols / (smallest_gap + 1) + 1);
+        runs_.reserve(most_runs());
         if (looks_) seen_.resize(row_bytes_);
     }
 
@@ -74,14 +74,17 @@ class LiveColumns {
         runs_.assign(1, {0, A_->cols});
         if (!looks_ || rows.size() < sample_rows) return runs_;
         std::fill(seen_.begin(), seen_.end(), static_cast<unsigned char>(0));
-        look_at({rows.begin, rows.begin + sample_rows});
-        if (mostly_live()) return runs_;
-        look_at({rows.begin + sample_rows, rows.end});
-        if (mostly_live()) return runs_;
+        // Often enough that little has been looked at in vain when few columns turn out to be zero.
+        for (std::size_t row = rows.begin, next = row + sample_rows; row < rows.end;
+             row = next, next += 8 * sample_rows) {
+            look_at({row, std::min(next, rows.end)});
+            if (mostly_live()) return runs_;
+        }
         collect();
         return runs_;
     }
-    std::size_t most_runs() const noexcept { return runs_.capacity(); }
+    // Two runs are further apart than the smallest gap. Vectors that hold so many never grow.
+    std::size_t most_runs() const noexcept { return A_->cols / (smallest_gap + 1) + 1; }
 
  private:
     static constexpr std::size_t sample_rows = 64;
@@ -114,6 +117,8 @@ class LiveColumns {
             else
                 runs_.back().end = column + 1;
         }
+        // One column stays, to meet what may not be finite in a partner of A.
+        if (runs_.empty()) runs_.push_back({0, 1});
     }
 
     const ConstMatrix* A_;
@@ -130,7 +135,8 @@ struct Side {
     Columns columns;
     std::size_t of_A;
 
-    void find_runs(const Runs& live, Runs& runs) const {
+    // `runs` has room for those of A and one more, so nothing is allocated.
+    void find_runs(const Runs& live, Runs& runs) const noexcept {
         runs.clear();
         if (of_A > 0) runs = live;
         if (of_A < columns.width()) runs.push_back({of_A, columns.width()});
@@ -152,7 +158,7 @@ struct Task {
     std::size_t C_stride;
     bool transposed;
     double* column_sums;
-    bool in_place = false;  // the right side needs no packing
+    bool in_place;  // the right side needs no packing
 };
 
 // What a task's columns are in one slot.
@@ -190,7 +196,9 @@ class Part {
 
     const std::size_t task_index;
 
-    std::size_t scratch_bytes() const noexcept { return sums_offset() + sums_bytes(); }
+    std::size_t scratch_bytes() const noexcept {
+        return round_up(sums_offset() + sums_bytes(), cache_line);
+    }
     std::size_t chunk_rows() const noexcept { return chunk_blocks_ * block_rows(); }
 
     void start(const LiveSides& live, unsigned char* scratch) const noexcept {
@@ -199,7 +207,7 @@ class Part {
         // Packing leaves the lanes past the last column alone.
         for (std::size_t block = 0; block < chunk_blocks_; ++block) {
             clear_last(left_of(scratch, block), left_packed_ ? left : 0);
-            clear_last(right_of(scratch, block), right);
+            clear_last(right_of(scratch, block), right - in_place_);
         }
     }
 
@@ -293,8 +301,7 @@ class Part {
                 pack_side(task_->left, live.left, left_, task_->transposed ? weight : nullptr,
                           left_of(scratch, block));
             pack_side(task_->right, live.right, {right_.begin + in_place_, right_.end},
-                      task_->transposed ? nullptr : weight,
-                      right_of(scratch, block) + layout_.size(in_place_));
+                      task_->transposed ? nullptr : weight, right_of(scratch, block));
         }
         if (!sums_columns()) return;
         const std::size_t columns = columns_in(weighted_runs(live), weighted_range());
@@ -327,9 +334,9 @@ class Part {
                 const std::size_t wanted = std::max(j, std::min(i, symmetric));
                 if (wanted >= end) break;
                 const std::size_t from = wanted / lanes * lanes;
-                const unsigned char* values = in_place
-                                                  ? A.at(row, right_.begin + from)
-                                                  : layout_.column(right_of(scratch, block), from);
+                const unsigned char* values =
+                    in_place ? A.at(row, right_.begin + from)
+                             : layout_.column(right_of(scratch, block), from - in_place_);
                 Ahead::Lines lines = ahead.take(steps, values);
                 if (in_place && i == left.begin)
                     lines = {A.at(row, right_.begin + (end < in_place_ ? end : 0)), A.row_stride};
@@ -388,7 +395,9 @@ class Part {
     std::size_t left_bytes() const noexcept {
         return left_packed_ ? layout_.size(left_.size()) : 0;
     }
-    std::size_t block_bytes() const noexcept { return left_bytes() + layout_.size(right_.size()); }
+    std::size_t block_bytes() const noexcept {
+        return left_bytes() + layout_.size(right_.size() - in_place_);
+    }
     std::size_t weights_offset() const noexcept { return chunk_blocks_ * block_bytes(); }
     std::size_t sums_offset() const noexcept {
         return weights_offset() + (task_->weight ? block_rows() * sizeof(double) : 0);
@@ -581,11 +590,22 @@ Task cross_task(const ConstMatrix& A, const ConstMatrix& D,
     const bool in_place = transposed && is_panel_like(A, product);
     Side left{Columns().append(A), 0}, right{Columns().append(D), 0};
     if (transposed) std::swap(left, right);
-    return {product, left, right,  0,          weight,      nullptr,
-            0,       C,    D.cols, transposed, column_sums, in_place};
+    return {.product = product,
+            .left = left,
+            .right = right,
+            .symmetric = 0,
+            .weight = weight,
+            .G = nullptr,
+            .G_stride = 0,
+            .C = C,
+            .C_stride = D.cols,
+            .transposed = transposed,
+            .column_sums = column_sums,
+            .in_place = in_place};
 }
 
 void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& options) {
+    if (A.cols == 0) throw std::invalid_argument("A has no columns");
     if (B && A.rows != B->rows)
         throw std::invalid_argument("A has " + std::to_string(A.rows) + " rows, its partner " +
                                     std::to_string(B->rows));
@@ -642,7 +662,18 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
     double* const sums_of_B = sums.empty() ? nullptr : sums.data() + n;
     const Side of_A{Columns().append(A), n};
     const kernels::Product& product = gram_product(A.dtype, weight.has_value());
-    std::vector<Task> tasks = {{product, of_A, of_A, n, weight, G, stride, C, m, false, sums_of_A}};
+    std::vector<Task> tasks = {{.product = product,
+                                .left = of_A,
+                                .right = of_A,
+                                .symmetric = n,
+                                .weight = weight,
+                                .G = G,
+                                .G_stride = stride,
+                                .C = C,
+                                .C_stride = m,
+                                .transposed = false,
+                                .column_sums = sums_of_A,
+                                .in_place = false}};
     if (B) {
         const kernels::Product& cross_product = float_product(A.dtype, B->dtype);
         if (&cross_product == &product)

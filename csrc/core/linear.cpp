@@ -1,5 +1,6 @@
-// One layer forward. W is packed once, unless A has a few rows only; then every thread takes a few rows at a time, multiplies them block by block of
-// W's rows into a strip that stays in cache, and applies the activation on the way out.
+// One layer forward. W is packed once, or read where it lies if A has a few rows only. Every thread takes a few rows at a
+// time, multiplies them block by block of W's rows into a strip that stays in cache, and applies the activation on the way
+// out.
 #include "bpls/linear.hpp"
 
 #include <algorithm>
@@ -29,6 +30,7 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
             "linear() gives float only for float32 W and uint8 or float32 A");
     if (W.rows != A.cols + (options.bias ? 1 : 0))
         throw std::invalid_argument("W has not one row per column of A (and one for the bias)");
+    if (W.cols == 0) return true;
     const kernels::Dense<T>& dense = dense_kernels<T>();
     const PanelLayout layout(dense.panels);
     const std::size_t depth = A.cols, width = W.cols;

@@ -13,7 +13,9 @@ bool readable_in_place(const ConstMatrix& matrix) noexcept {
 
 Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
     const auto row_bytes = static_cast<std::ptrdiff_t>(matrix.cols) * size_of(matrix.dtype);
-    if (row >= matrix.rows || matrix.row_stride != row_bytes) return {};
+    if (row >= matrix.rows || matrix.row_stride != row_bytes ||
+        matrix.col_stride != size_of(matrix.dtype))
+        return {};
     return {matrix.at(row, 0), matrix.at(std::min(row + rows, matrix.rows), 0)};
 }
 

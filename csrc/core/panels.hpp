@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include "bpls/matrix.hpp"
 #include "core/buffer.hpp"
@@ -74,7 +73,10 @@ struct Ahead {
     Lines take(int steps, const void* none) noexcept {
         constexpr auto line = static_cast<std::ptrdiff_t>(cache_line);
         if (begin >= end) return {static_cast<const unsigned char*>(none), 0};
-        return {std::exchange(begin, begin + steps * line), line};
+        // The lines of the last tile may be fewer than its steps.
+        const unsigned char* first = begin;
+        begin = end - begin > steps * line ? begin + steps * line : end;
+        return {first, begin < end ? line : (end - first) / steps};
     }
 };
 

@@ -1,4 +1,4 @@
-// exp, expm1, log, log1p over vectors, written once for all levels and for float and double. Only the arguments that the
+// exp, expm1, log, log1p, tanh, atanh over vectors, written once for all levels and for float and double. Only the arguments that the
 // activations have are served; each function names them. NaN gives NaN.
 //
 // Errors in ULP of the result, at every level (tests/test_activations.py measures what is built on them):
@@ -7,6 +7,8 @@
 //   expm1      x <= 0                   1.5     1.5
 //   log        normal x > 0, infinity   1.5     1.5
 //   log1p      x > -1, normal 1 + x     1.5     1.5
+//   tanh       any                      3       3
+//   atanh      |x| < 1                  3       3
 //
 // All coefficients were made with mpmath at 60 digits: the polynomial that interpolates at the Chebyshev nodes of its
 // interval, which is within a few percent of the best one, rounded to the type. The greatest relative error that this

@@ -16,7 +16,7 @@ struct Shapes {
     int f64_mr;     // and of double
     int nv;         // of both
     int linear_mr;  // of the forward tile
-    int linear_nv;  //
+    int linear_nv;  // of the forward tile
     int batch_nv;   // of the tiles of interleaved systems, which have four rows
 };
 

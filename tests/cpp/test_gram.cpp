@@ -117,6 +117,14 @@ void rows_that_differ_are_refused() {
         [&] { bpls::gram(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 0, 1), {}, &G, &C); }));
 }
 
+void no_columns_are_refused() {
+    const double one = 1;
+    double C;
+    CHECK(throws<std::invalid_argument>([&] {
+        bpls::cross(bpls::row_major(&one, 1, 0), bpls::row_major(&one, 1, 1), {.bias = true}, &C);
+    }));
+}
+
 }  // namespace
 
 int main() {
@@ -128,5 +136,6 @@ int main() {
         blocks_of_columns_meet();
         rows_may_overlap();
         rows_that_differ_are_refused();
+        no_columns_are_refused();
     });
 }

@@ -62,6 +62,13 @@ void wrong_output_type_is_refused() {
         [&] { bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 1), {}, &out); }));
 }
 
+void no_columns_of_weights_give_nothing() {
+    const float one = 1;
+    float out = 7;
+    CHECK(bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 0), {}, &out));
+    CHECK(out == 7);
+}
+
 }  // namespace
 
 int main() {
@@ -74,5 +81,6 @@ int main() {
         is_right_in_all_layouts<double, double, double>();
         activation_is_applied();
         wrong_output_type_is_refused();
+        no_columns_of_weights_give_nothing();
     });
 }

@@ -27,7 +27,7 @@ struct GramOptions {
 // to the sums that are not centred. Where the weights sum to zero, there is no mean to subtract.
 //
 // Non-finite input shows as a non-finite value on G's diagonal or in C's column; nothing else is checked.
-// Throws std::invalid_argument where the row counts or the number of factors differ, std::bad_alloc where scratch memory is short.
+// Throws std::invalid_argument where A has no columns, the row counts or the number of factors differ, std::bad_alloc where scratch memory is short.
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C);
 
