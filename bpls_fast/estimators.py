@@ -225,7 +225,6 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
             target=self.target,
             choose_output=self.choose_output,
             margin=self.margin,
-            label_floor=min(1e-2, 0.5 / len(classes)),
             standardize=rows.dtype != np.uint8,
             sample_weight=weights,
             class_weight=self.class_weight,

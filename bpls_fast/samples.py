@@ -133,7 +133,8 @@ def _classes(labels: Array, outputs: int) -> Array:
         found = np.unique(labels)
     except TypeError as error:
         raise TypeError(f"labels cannot be sorted: {error}; expected labels of one type") from error
-    if found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < outputs:
+    whole = found.dtype.kind in "iu" or (found.dtype.kind == "f" and (found == found.round()).all())
+    if whole and found[0] >= 0 and found[-1] < outputs:
         return np.arange(outputs).astype(np.promote_types(found.dtype, np.min_scalar_type(outputs)))
     if len(found) != outputs:
         raise ValueError(

@@ -170,10 +170,12 @@ def test_the_names_of_the_classes_change_nothing_else():
         assert A.tobytes() == B.tobytes()
 
 
-def test_whole_numbers_may_leave_classes_out():
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, np.float64])
+def test_whole_numbers_of_any_type_may_leave_classes_out(dtype):
     X, index = blobs(classes=2)
     net = bf.Network([2, 8, 5], "sigmoid")
-    bf.fit_classifier(net, X, 3 * index)
+    bf.fit_classifier(net, X, (3 * index).astype(dtype))
+    assert net.classes.dtype == dtype
     assert net.classes.tolist() == [0, 1, 2, 3, 4]
     assert set(net.predict(X)) == {0, 3}
 
@@ -181,8 +183,26 @@ def test_whole_numbers_may_leave_classes_out():
 def test_more_outputs_than_the_type_of_the_labels_can_count_are_named_in_a_wider_one():
     X, index = blobs(classes=2)
     net = bf.Network([2, 300], output_activation="identity")
-    bf.fit_classifier(net, X, index.astype(np.uint8), label_floor=1e-3)
+    bf.fit_classifier(net, X, index.astype(np.uint8))
     assert net.classes.tolist() == list(range(300))
+
+
+def test_hundreds_of_classes_train_without_a_floor_being_given():
+    labels = np.arange(1200) % 150
+    X = np.eye(150)[labels] + 0.05 * np.random.default_rng(0).normal(size=(1200, 150))
+    for activation in ("softmax", "sigmoid"):
+        net = bf.Network([150, 150], output_activation=activation)
+        bf.fit_classifier(net, X, labels)
+        assert (net.predict(X) == labels).mean() > 0.99
+
+
+@pytest.mark.parametrize(("classes", "floor"), [(2, 1e-2), (50, 1e-2), (51, 0.5 / 51)])
+def test_the_default_floor_shrinks_with_the_number_of_classes(classes, floor):
+    X, labels = blobs(classes=2)
+    nets = [bf.Network([2, classes], seed=0) for _ in range(2)]
+    bf.fit_classifier(nets[0], X, labels)
+    bf.fit_classifier(nets[1], X, labels, label_floor=floor)
+    assert nets[0].weights[0].tobytes() == nets[1].weights[0].tobytes()
 
 
 # Weights.
@@ -472,6 +492,7 @@ def test_a_ridge_that_is_too_small_grows_warns_once_and_is_reported():
         ({"labels": [0, 1, 2]}, ValueError, "labels has 3 rows; expected 6"),
         ({"labels": np.zeros((6, 2))}, ValueError, "labels have 2 dimensions"),
         ({"labels": [0, 1, 2, 3, 0, 1]}, ValueError, "labels hold 4 classes; expected 3"),
+        ({"labels": [0.0, 1.0, 1.5, 2.0] + [0.0] * 2}, ValueError, "labels hold 4 classes"),
         ({"labels": list("aabbaa")}, ValueError, "labels hold 2 classes; expected 3"),
         ({"labels": [0.5, np.nan, 1, 2, 1, 2]}, ValueError, r"labels contains NaN at \[1\]"),
         (
@@ -497,6 +518,9 @@ def test_a_ridge_that_is_too_small_grows_warns_once_and_is_reported():
         ({"full_sweeps": 1.5}, ValueError, "full_sweeps is 1.5"),
         ({"label_floor": 0.0}, ValueError, "label_floor is 0.0.*below 0.333"),
         ({"label_floor": 0.4}, ValueError, "label_floor is 0.4.*below 0.333"),
+        ({"label_floor": "small"}, TypeError, "label_floor is 'small'; expected a number"),
+        ({"label_floor": [0.1]}, TypeError, r"label_floor is \[0.1\]; expected a number"),
+        ({"label_floor": np.nan}, ValueError, "label_floor is nan"),
         ({"resolve": "no"}, TypeError, "resolve is 'no'"),
         ({"eps": -1}, ValueError, "eps is -1"),
         ({"target": "all"}, ValueError, "target is 'all'"),
