@@ -284,6 +284,11 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
 class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
     """A regressor for one or many outputs: a network trained in one backward sweep (Algorithm 1).
 
+    Three networks are tried and the one with the smallest training error is kept, which `report_` names: the sweep, the
+    sweep with its output layer solved again, and the random start with nothing but its output layer solved. With one
+    hidden layer of 60 it is usually the last, so that the hidden layer stays random: with 39 of 40 seeds on diabetes,
+    40 on friedman1, 37 on friedman3. With two layers of 60 it is more often the second: 12, 36 and 39 times.
+
     Parameters
     ----------
     hidden_layer_sizes : sequence of int or int
@@ -308,7 +313,8 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
     network_ : Network
         The trained network; it takes rows as `predict` does, and can be saved without scikit-learn.
     report_ : FitReport
-        How the fit went; its losses are those of outputs with standard deviation 1.
+        How the fit went, and in `candidates[best]` which network was kept; its losses are those of outputs with
+        standard deviation 1.
     n_iter_ : int
         Sweeps done: one.
     n_features_in_ : int

@@ -36,6 +36,8 @@ class FitReport:
         Share of the training weight that is classified rightly, in the same order.
     loss : list of float
         Root-mean-square training error of each candidate, where numbers are fitted instead of classes.
+    candidates : list of str
+        What each of them is, in the same order.
     seconds : dict of str to float
         Seconds spent in each phase: forward, gram, solve, target, and in all: total.
     eps : float
@@ -68,6 +70,7 @@ class FitReport:
     misses: list[int] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     eps: float = 0.0
     margins: list[float] = field(default_factory=list)
@@ -86,10 +89,12 @@ class FitReport:
                 )
             ]
         if self.loss:
-            lines.append("candidate  training error")
+            lines.append("training error  candidate")
             lines += [
-                f"{index + 1:9}{loss:16.6g}{self._kept(index)}"
-                for index, loss in enumerate(self.loss)
+                f"{loss:14.6g}  {candidate}{self._kept(index)}"
+                for index, (loss, candidate) in enumerate(
+                    zip(self.loss, self.candidates, strict=True)
+                )
             ]
         margins = " ".join(f"{margin:g}" for margin in self.margins)
         lines.append(f"eps {self.eps:g}, margins {margins}" if margins else f"eps {self.eps:g}")

@@ -56,10 +56,15 @@ def test_a_report_of_classes_prints_a_line_for_every_sweep():
 def test_a_report_of_numbers_prints_a_line_for_every_candidate():
     *_, report = fit_numbers()
     lines = str(report).splitlines()
-    assert lines[:2] == ["Algorithm 1: the best of three candidates", "candidate  training error"]
+    assert lines[:2] == ["Algorithm 1: the best of three candidates", "training error  candidate"]
+    assert report.candidates == [
+        "the sweep",
+        "the sweep, output solved again",
+        "the start, output solved",
+    ]
     for index, line in enumerate(lines[2:-2]):
-        number, loss, *kept = line.split()
-        assert (int(number), kept) == (index + 1, ["kept"] if index == report.best else [])
+        loss, name = line.split(maxsplit=1)
+        assert name == report.candidates[index] + ("  kept" if index == report.best else "")
         assert float(loss) == pytest.approx(report.loss[index], rel=1e-5)
     assert len(lines) == 4 + len(report.loss)
 
@@ -105,7 +110,7 @@ def test_the_callback_sees_every_candidate_and_its_network():
     X = np.linspace(-1, 1, 50)[:, np.newaxis]
     _, _, report = fit_numbers(callback=callback)
     assert losses == pytest.approx(report.loss)
-    assert len(losses) == 3
+    assert len(losses) == len(report.candidates) == 3
 
 
 @pytest.mark.parametrize("answer", [True, np.True_])
@@ -116,6 +121,7 @@ def test_a_callback_that_returns_true_ends_the_fit(answer):
     assert (net.predict(X) != labels).sum() == min(report.misses)
     *_, report = fit_numbers(callback=lambda report: answer)
     assert len(report.loss) == 1
+    assert report.candidates == ["the sweep"]
     assert report.stopped == "the callback asked to stop"
 
 
