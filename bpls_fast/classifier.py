@@ -23,6 +23,8 @@ from bpls_fast.sweep import Sweep
 
 __all__ = ["fit_classifier"]
 
+Weights = list[NDArray[np.float64]]
+
 MARGIN_SHARES = (0.2, 0.4, 0.6)
 """The margins that are tried where none is given, as shares of `_natural_margin`."""
 
@@ -190,12 +192,13 @@ def _fit(
             if iteration <= full_sweeps:
                 swept = sweep([rows.X, *now.hidden], rows.B, rows.weights, rows.labels, input_gram)
                 input_gram = sweep.input_gram
-                now = _estimate(begin.net.with_weights(swept), rows, record)
+                now = _estimate(begin.net, swept, rows, record)
             else:
                 part = rows.take(now.missed)
                 A = [part.X, *now.of(now.missed)]
                 swept = sweep(A, part.B, part.weights, part.labels)
-                now = _estimate(_blend(now.net, swept, now.miss_rate), rows, record)
+                blended = _blend(now.net.weights, swept, now.miss_rate)
+                now = _estimate(now.net, blended, rows, record)
         except TooLargeError:
             if best is begin:
                 raise
@@ -216,9 +219,10 @@ def _fit(
     return best.net, stopped
 
 
-def _estimate(net: Network, rows: Rows, record: Recorder) -> Estimate:
-    """Run the rows through a network and note its misses."""
+def _estimate(net: Network, weights: Weights, rows: Rows, record: Recorder) -> Estimate:
+    """Run the rows through a network with these weights and note its misses."""
     with record.phase("forward"):
+        net = net.with_weights(weights)
         A = net.layer_inputs(rows.X)
         outputs = net.last_layer(A[-1])
         missed = np.flatnonzero(outputs.argmax(axis=1) != rows.labels)
@@ -231,10 +235,8 @@ def _estimate(net: Network, rows: Rows, record: Recorder) -> Estimate:
     return Estimate(net, A[1:], missed, miss_rate)
 
 
-def _blend(net: Network, of_misses: Sequence[NDArray[np.float64]], m: float) -> Network:
-    return net.with_weights(
-        [(1 - m) * W + m * W_miss for W, W_miss in zip(net.weights, of_misses, strict=True)]
-    )
+def _blend(weights: Weights, of_misses: Weights, m: float) -> Weights:
+    return [(1 - m) * W + m * W_miss for W, W_miss in zip(weights, of_misses, strict=True)]
 
 
 def _natural_margins(net: Network) -> list[float]:

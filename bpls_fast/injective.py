@@ -141,13 +141,14 @@ def _candidates(
     with sweep.record.phase("forward"):
         A = start.layer_inputs(X)
     *hidden, output = sweep(A, B, sample_weight)
-    swept = start.with_weights([*hidden, output])
     with sweep.record.phase("forward"):
+        swept = start.with_weights([*hidden, output])
         last = swept.layer_inputs(X)[-1]
     yield "the sweep", swept, last
     if safeguard:
         solved_again = sweep.solve(sweep.gram(last, B, sample_weight))
-        resolved = start.with_weights([*hidden, solved_again])
+        with sweep.record.phase("forward"):
+            resolved = start.with_weights([*hidden, solved_again])
         yield "the sweep, output solved again", resolved, last
         unswept = start.with_weights([*start.weights[:-1], output])
         yield "the start, output solved", unswept, A[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from bpls_fast.network import Network
 __all__ = ["FitReport", "Recorder", "TooLargeError"]
 
 PHASES = ("forward", "gram", "solve", "target")
+
+NOT_FINITE = re.compile("(contains|holds) (NaN|infinity)|overflow")
+"""What kernels and networks say of numbers that are no numbers any more."""
 
 Callback = Callable[["FitReport"], Any]
 
@@ -159,14 +163,15 @@ class Recorder:
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of the block to a phase.
 
-        All that a caller gave was checked before, so what a kernel refuses here are numbers that grew too large.
+        All that a caller gave was checked before, so NaN, infinities and overflows that are refused here come from
+        numbers that grew too large. Any other error is passed on.
         """
         began = time.perf_counter()
         try:
             yield
-        except np.linalg.LinAlgError:
-            raise
         except ValueError as error:
+            if not NOT_FINITE.search(str(error)):
+                raise
             raise TooLargeError(
                 f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
                 "or take activations of bounded range"

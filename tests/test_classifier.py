@@ -19,6 +19,7 @@ from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 from bpls_fast.classifier import MARGIN_SHARES
+from bpls_fast.sweep import Sweep
 
 NAMES = list(ACTIVATIONS)
 CHOICES = ["mean", "last", "label", "cyclic", "least_squares", "damped"]
@@ -466,6 +467,26 @@ def test_a_sweep_that_grows_too_large_ends_the_fit_with_the_best_weights():
         assert report.iterations == len(report.misses) >= 1
         assert (net.predict(X) != labels).sum() == min(report.misses)
     assert "the numbers of a sweep grew too large" in stopped
+
+
+@pytest.mark.parametrize("broken", [2, 3])
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_sweep_whose_weights_are_not_finite_ends_the_fit_with_the_best_weights(
+    monkeypatch, value, broken
+):
+    solve_inputs, solved = Sweep.solve_inputs, []
+
+    def solve_inputs_and_break_one(*arguments):
+        solved.append(solve_inputs(*arguments))
+        return solved[-1] * value if len(solved) == broken else solved[-1]
+
+    monkeypatch.setattr(Sweep, "solve_inputs", solve_inputs_and_break_one)
+    X, labels = blobs(spread=1.0)
+    net = bf.Network([2, 8, 3], "sigmoid")
+    report = bf.fit_classifier(net, X, labels, margin=0.1, full_sweeps=2)
+    assert report.stopped == "the numbers of a sweep grew too large"
+    assert report.iterations == len(report.misses) == broken - 1
+    assert (net.predict(X) != labels).sum() == min(report.misses)
 
 
 def test_a_ridge_that_is_too_small_grows_warns_once_and_is_reported():
