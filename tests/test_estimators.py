@@ -8,6 +8,7 @@ import images
 import numpy as np
 import pytest
 from reference import same_bits
+from required import required
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
@@ -455,7 +456,7 @@ def test_a_grid_search_through_a_pipeline_finds_parameters(estimator, wine):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_data_frames_bring_the_names_of_their_columns(estimator):
-    pandas = pytest.importorskip("pandas")
+    pandas = required("pandas")
     frame = load_wine(as_frame=True)
     fitted = estimator(random_state=0).fit(frame.data, frame.target)
     assert fitted.feature_names_in_.tolist() == frame.data.columns.tolist()

@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+from required import required
 
 import bpls_fast as bf
 from bpls_fast.report import Recorder, TooLargeError
@@ -163,7 +164,7 @@ def test_nothing_is_shown_unless_asked_for(fit, capfd):
 
 
 def test_verbose_shows_a_bar_where_tqdm_is_installed(capfd):
-    pytest.importorskip("tqdm")
+    required("tqdm")
     *_, report = fit_classes(verbose=1)
     out, err = capfd.readouterr()
     assert out == ""
