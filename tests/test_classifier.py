@@ -526,6 +526,7 @@ def test_a_ridge_that_is_too_small_grows_warns_once_and_is_reported():
         ({"class_weight": "equal"}, ValueError, "class_weight is 'equal'"),
         ({"class_weight": [1, 2, 3]}, TypeError, r"class_weight is \[1, 2, 3\]"),
         ({"class_weight": {7: 1.0}}, ValueError, "class_weight names 7.*0, 1, 2"),
+        ({"class_weight": {0: "a"}}, TypeError, "class_weight is {0: 'a'}; expected numbers"),
         ({"class_weight": {0: -1.0}}, ValueError, "class_weight is .*>= 0"),
         ({"class_weight": {0: np.nan}}, ValueError, "class_weight is .*finite"),
         ({"class_weight": dict.fromkeys(range(3), 0.0)}, ValueError, "class_weight is .*above 0"),
