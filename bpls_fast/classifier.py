@@ -23,6 +23,8 @@ from bpls_fast.sweep import Sweep
 
 __all__ = ["fit_classifier"]
 
+Weights = list[NDArray[np.float64]]
+
 MARGIN_SHARES = (0.2, 0.4, 0.6)
 """The margins that are tried where none is given, as shares of `_natural_margin`."""
 
@@ -42,7 +44,7 @@ def fit_classifier(
     resolve: bool = False,
     full_sweeps: int = 3,
     margin: float | Sequence[float] | None = None,
-    label_floor: float = 1e-2,
+    label_floor: float | None = None,
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
@@ -62,8 +64,8 @@ def fit_classifier(
     X : (d, inputs) array of uint8, float32 or float64
         The data; bytes are read as they are, no float copy is made.
     labels : (d,) array
-        Of any type that sorts. There are as many classes as the network has outputs; whole numbers from 0 may leave
-        some out.
+        Of any type that sorts. There are as many classes as the network has outputs; whole numbers from 0, of any
+        type, may leave some out.
     max_iter : int
         Sweeps at most, those over all rows included.
     eps : float
@@ -83,8 +85,9 @@ def fit_classifier(
         default the share, of 1/width for softmax and of 1/4 for others, that leaves the fewest misses after the full
         sweeps on a part of the training rows. Leaky ReLU has no end, but a steep inverse: its targets are kept above
         -margin.
-    label_floor : float
-        The share of the output's range that the target of a class stays away from its ends.
+    label_floor : float, optional
+        The share of the output's range that the target of a class stays away from its ends; by default 0.01, of more
+        than 50 classes 0.5 / classes.
     standardize : bool
         Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
         neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
@@ -118,11 +121,7 @@ def fit_classifier(
     )
     _check_count(max_iter, "max_iter")
     _check_count(full_sweeps, "full_sweeps")
-    largest_floor = 1 / max(2, len(classes))
-    if not 0 < label_floor < largest_floor:
-        raise ValueError(
-            f"label_floor is {label_floor!r}; expected a number above 0 and below {largest_floor:.3g}"
-        )
+    floor = _checked_floor(label_floor, len(classes))
     start = net.with_weights(net.weights)
     start.input_scale, start.classes = net.scale_of(X), classes
     with Recorder("Algorithm 2", eps, steps=max_iter, verbose=verbose, callback=callback) as record:
@@ -135,7 +134,7 @@ def fit_classifier(
             standardize=standardize,
             margin=_natural_margins(net) if margin is None else margin,
         )
-        of_class = class_targets(len(classes), net.activations[-1], label_floor)
+        of_class = class_targets(len(classes), net.activations[-1], floor)
         rows = Rows(X, of_class.astype(float_of(X))[labels], labels, weights)
         with record.phase("forward"):
             _, *hidden = start.layer_inputs(X)
@@ -193,12 +192,13 @@ def _fit(
             if iteration <= full_sweeps:
                 swept = sweep([rows.X, *now.hidden], rows.B, rows.weights, rows.labels, input_gram)
                 input_gram = sweep.input_gram
-                now = _estimate(begin.net.with_weights(swept), rows, record)
+                now = _estimate(begin.net, swept, rows, record)
             else:
                 part = rows.take(now.missed)
                 A = [part.X, *now.of(now.missed)]
                 swept = sweep(A, part.B, part.weights, part.labels)
-                now = _estimate(_blend(now.net, swept, now.miss_rate), rows, record)
+                blended = _blend(now.net.weights, swept, now.miss_rate)
+                now = _estimate(now.net, blended, rows, record)
         except TooLargeError:
             if best is begin:
                 raise
@@ -219,9 +219,10 @@ def _fit(
     return best.net, stopped
 
 
-def _estimate(net: Network, rows: Rows, record: Recorder) -> Estimate:
-    """Run the rows through a network and note its misses."""
+def _estimate(net: Network, weights: Weights, rows: Rows, record: Recorder) -> Estimate:
+    """Run the rows through a network with these weights and note its misses."""
     with record.phase("forward"):
+        net = net.with_weights(weights)
         A = net.layer_inputs(rows.X)
         outputs = net.last_layer(A[-1])
         missed = np.flatnonzero(outputs.argmax(axis=1) != rows.labels)
@@ -234,10 +235,8 @@ def _estimate(net: Network, rows: Rows, record: Recorder) -> Estimate:
     return Estimate(net, A[1:], missed, miss_rate)
 
 
-def _blend(net: Network, of_misses: Sequence[NDArray[np.float64]], m: float) -> Network:
-    return net.with_weights(
-        [(1 - m) * W + m * W_miss for W, W_miss in zip(net.weights, of_misses, strict=True)]
-    )
+def _blend(weights: Weights, of_misses: Weights, m: float) -> Weights:
+    return [(1 - m) * W + m * W_miss for W, W_miss in zip(weights, of_misses, strict=True)]
 
 
 def _natural_margins(net: Network) -> list[float]:
@@ -271,6 +270,20 @@ def _best_margins(begin: Estimate, sweep: Sweep, rows: Rows, sweeps: int) -> lis
         if accuracy > highest:
             highest, best = accuracy, trial.margins
     return best
+
+
+def _checked_floor(label_floor: float | None, classes: int) -> float:
+    """Give the floor of the labels; the default leaves a class of any number of them more than the others."""
+    if label_floor is None:
+        return min(1e-2, 0.5 / classes)
+    if not isinstance(label_floor, (int, float, np.integer, np.floating)):
+        raise TypeError(f"label_floor is {label_floor!r}; expected a number or None")
+    largest = 1 / max(2, classes)
+    if not 0 < label_floor < largest:
+        raise ValueError(
+            f"label_floor is {label_floor!r}; expected a number above 0 and below {largest:.3g}"
+        )
+    return float(label_floor)
 
 
 def _check_count(value: int, name: str) -> None:

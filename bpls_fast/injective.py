@@ -51,8 +51,8 @@ def fit_injective(
         small for a factorisation.
     safeguard : bool
         Besides the sweep's weights, try them with the output layer solved again on the new hidden layers, and the start
-        with nothing but its output layer solved; keep the one with the smallest training error. False is the paper's
-        algorithm to the letter.
+        with nothing but its output layer solved; keep the one with the smallest training error, which the report names.
+        False is the paper's algorithm to the letter.
     target : {"joint", "per_output"}
         How the target of a hidden layer follows from the outputs of the layer above: the smallest change that closes
         the errors of all of them at once, or the paper's formula, which takes one output.
@@ -110,11 +110,12 @@ def fit_injective(
         record.report.iterations = 1
         best, least = start, np.inf
         stopped = "the best of three candidates" if safeguard else "one sweep"
-        for candidate, A in _candidates(start, sweep, X, Y, sample_weight, safeguard):
+        for name, candidate, A in _candidates(start, sweep, X, Y, sample_weight, safeguard):
             with record.phase("forward"):
                 outputs = net.activations[-1].forward(candidate.last_layer(A))
             loss = _error(outputs, Y, sample_weight)
             record.report.loss.append(loss)
+            record.report.candidates.append(name)
             if loss < (1 - ROUNDING) * least:
                 best, least, record.report.best = candidate, loss, len(record.report.loss) - 1
             if record.step(candidate):
@@ -134,20 +135,23 @@ def _candidates(
     Y: Array,
     sample_weight: Array | None,
     safeguard: bool,
-) -> Iterator[tuple[Network, Array]]:
-    """Give the networks to choose from, each with what enters its last layer."""
+) -> Iterator[tuple[str, Network, Array]]:
+    """Give the networks to choose from, each with its name and with what enters its last layer."""
     B = start.activations[-1].inverse(Y)
     with sweep.record.phase("forward"):
         A = start.layer_inputs(X)
     *hidden, output = sweep(A, B, sample_weight)
-    swept = start.with_weights([*hidden, output])
     with sweep.record.phase("forward"):
+        swept = start.with_weights([*hidden, output])
         last = swept.layer_inputs(X)[-1]
-    yield swept, last
+    yield "the sweep", swept, last
     if safeguard:
         solved_again = sweep.solve(sweep.gram(last, B, sample_weight))
-        yield start.with_weights([*hidden, solved_again]), last
-        yield start.with_weights([*start.weights[:-1], output]), A[-1]
+        with sweep.record.phase("forward"):
+            resolved = start.with_weights([*hidden, solved_again])
+        yield "the sweep, output solved again", resolved, last
+        unswept = start.with_weights([*start.weights[:-1], output])
+        yield "the start, output solved", unswept, A[-1]
 
 
 def _error(outputs: Array, Y: Array, sample_weight: Array | None) -> float:

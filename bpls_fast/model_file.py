@@ -7,6 +7,7 @@ version, and a checksum over the shape, type and bytes of every array.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import math
@@ -44,7 +45,9 @@ def write(
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
-    handle, unfinished = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path), suffix=".tmp")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "the folder of this file does not exist", path)
+    handle, unfinished = tempfile.mkstemp(dir=folder, prefix=".bpls-", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, allow_pickle=False, header=text, **arrays)

@@ -20,6 +20,8 @@ from bpls_fast.kernels import linear
 
 __all__ = ["Cost", "Network"]
 
+ActivationName = str | Activation
+
 BYTE_SCALE = 1 / 255
 """What rows of uint8 are multiplied by, so that pixels lie between 0 and 1."""
 
@@ -57,9 +59,9 @@ class Network:
     ----------
     layer_sizes : sequence of int
         Inputs, neurons of every hidden layer, outputs: at least two numbers.
-    activation : str or sequence of str
-        The activation of the hidden layers, or one for each of them; names of `bpls_fast.activations`.
-    output_activation : str
+    activation : str, Activation or sequence of them
+        The activation of the hidden layers, or one for each of them; names or values of `bpls_fast.activations`.
+    output_activation : str or Activation
         The activation of the last layer.
     bias : bool
         Whether the layers have biases.
@@ -97,8 +99,8 @@ class Network:
     def __init__(
         self,
         layer_sizes: Sequence[int],
-        activation: str | Sequence[str] = "softmax",
-        output_activation: str = "softmax",
+        activation: ActivationName | Sequence[ActivationName] = "softmax",
+        output_activation: ActivationName = "softmax",
         bias: bool = True,
         seed: Any = 0,
         low: float = -1.0,
@@ -115,14 +117,19 @@ class Network:
             raise ValueError(
                 f"low and high are {low!r} and {high!r}; expected finite numbers, low <= high"
             )
-        random = np.random.default_rng(seed)
+        try:
+            random = np.random.default_rng(seed)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"seed is {seed!r}; expected whole numbers >= 0, a Generator or None: {error}"
+            ) from error
         self._weights = [random.uniform(low, high, shape) for shape in self.weight_shapes]
 
     def _shape(
         self,
         layer_sizes: Sequence[int],
-        activation: str | Sequence[str],
-        output_activation: str,
+        activation: ActivationName | Sequence[ActivationName],
+        output_activation: ActivationName,
         bias: bool,
         input_scale: float | None,
     ) -> None:
@@ -257,6 +264,8 @@ class Network:
 
         The file appears whole or not at all. Labels must be numbers, booleans or strings.
         """
+        for layer, W in enumerate(self._weights):
+            check_finite(W, f"weights[{layer}]")
         model_file.write(
             path,
             {
@@ -400,10 +409,17 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _checked_activations(
-    hidden: str | Sequence[str], output: str, sizes: tuple[int, ...]
+    hidden: ActivationName | Sequence[ActivationName],
+    output: ActivationName,
+    sizes: tuple[int, ...],
 ) -> tuple[Activation, ...]:
     count = len(sizes) - 2
-    names = [hidden] * count if isinstance(hidden, str) else list(hidden)
+    hidden, output = _name_of(hidden), _name_of(output)
+    if not isinstance(hidden, (str, Sequence, np.ndarray)):
+        raise TypeError(
+            f"activation is {hidden!r}; expected one of {', '.join(activations)}, or one for each hidden layer"
+        )
+    names = [hidden] * count if isinstance(hidden, str) else [_name_of(name) for name in hidden]
     if len(names) != count:
         raise ValueError(
             f"activation names {len(names)} activations; expected one for each of {count} hidden layers"
@@ -412,9 +428,14 @@ def _checked_activations(
     if isinstance(hidden, str):
         checked.append(("activation", hidden))  # also where no layer uses it
     for argument, name in checked:
-        if name not in activations:
+        if not isinstance(name, str) or name not in activations:
             raise ValueError(f"{argument} is {name!r}; expected one of {', '.join(activations)}")
-    return tuple(activations[name] for name in [*names, output])
+    return tuple(activations[str(name)] for name in [*names, output])
+
+
+def _name_of(activation: Any) -> Any:
+    """Give the name of an Activation; names, and what is neither, stay as they are."""
+    return activation.name if isinstance(activation, Activation) else activation
 
 
 def _checked_scale(scale: float | None) -> float | None:

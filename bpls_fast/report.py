@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from bpls_fast.network import Network
 __all__ = ["FitReport", "Recorder", "TooLargeError"]
 
 PHASES = ("forward", "gram", "solve", "target")
+
+NOT_FINITE = re.compile("(contains|holds) (NaN|infinity)|overflow")
+"""What kernels and networks say of numbers that are no numbers any more."""
 
 Callback = Callable[["FitReport"], Any]
 
@@ -36,6 +40,8 @@ class FitReport:
         Share of the training weight that is classified rightly, in the same order.
     loss : list of float
         Root-mean-square training error of each candidate, where numbers are fitted instead of classes.
+    candidates : list of str
+        What each of them is, in the same order.
     seconds : dict of str to float
         Seconds spent in each phase: forward, gram, solve, target, and in all: total.
     eps : float
@@ -68,6 +74,7 @@ class FitReport:
     misses: list[int] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     eps: float = 0.0
     margins: list[float] = field(default_factory=list)
@@ -86,10 +93,12 @@ class FitReport:
                 )
             ]
         if self.loss:
-            lines.append("candidate  training error")
+            lines.append("training error  candidate")
             lines += [
-                f"{index + 1:9}{loss:16.6g}{self._kept(index)}"
-                for index, loss in enumerate(self.loss)
+                f"{loss:14.6g}  {candidate}{self._kept(index)}"
+                for index, (loss, candidate) in enumerate(
+                    zip(self.loss, self.candidates, strict=True)
+                )
             ]
         margins = " ".join(f"{margin:g}" for margin in self.margins)
         lines.append(f"eps {self.eps:g}, margins {margins}" if margins else f"eps {self.eps:g}")
@@ -154,14 +163,15 @@ class Recorder:
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of the block to a phase.
 
-        All that a caller gave was checked before, so what a kernel refuses here are numbers that grew too large.
+        All that a caller gave was checked before, so NaN, infinities and overflows that are refused here come from
+        numbers that grew too large. Any other error is passed on.
         """
         began = time.perf_counter()
         try:
             yield
-        except np.linalg.LinAlgError:
-            raise
         except ValueError as error:
+            if not NOT_FINITE.search(str(error)):
+                raise
             raise TooLargeError(
                 f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
                 "or take activations of bounded range"

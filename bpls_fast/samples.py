@@ -133,7 +133,8 @@ def _classes(labels: Array, outputs: int) -> Array:
         found = np.unique(labels)
     except TypeError as error:
         raise TypeError(f"labels cannot be sorted: {error}; expected labels of one type") from error
-    if found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < outputs:
+    whole = found.dtype.kind in "iu" or (found.dtype.kind == "f" and (found == found.round()).all())
+    if whole and found[0] >= 0 and found[-1] < outputs:
         return np.arange(outputs).astype(np.promote_types(found.dtype, np.min_scalar_type(outputs)))
     if len(found) != outputs:
         raise ValueError(
@@ -165,7 +166,12 @@ def _weights_of_classes(
     unknown = [label for label in class_weight if label not in known]
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}; expected labels among {known}")
-    given = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+    try:
+        given = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"class_weight is {class_weight!r}; expected numbers >= 0, one for each label"
+        ) from error
     if not np.isfinite(given).all() or (given < 0).any() or not given[index].any():
         raise ValueError(
             f"class_weight is {class_weight!r}; expected finite weights >= 0, one above 0"

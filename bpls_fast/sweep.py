@@ -150,7 +150,7 @@ class Sweep:
     def solve(self, system: tuple[Array, Array]) -> NDArray[np.float64]:
         """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
         G, C = system
-        with self.record.phase("solve"):
+        with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
             if not G.diagonal().any():
                 return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
             W = self._solve_growing(G, C)
@@ -167,7 +167,8 @@ class Sweep:
             return self.solve(system)
         exact = X.dtype == np.float64 or (X.dtype == np.uint8 and sample_weight is None)
         T = standardization(G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET)
-        return T.back(self.solve((T.between(G), T.onto(C))))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite any more is refused
+            return T.back(self.solve((T.between(G), T.onto(C))))
 
     def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
         while True:

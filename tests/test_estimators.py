@@ -8,6 +8,7 @@ import images
 import numpy as np
 import pytest
 from reference import same_bits
+from required import required
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
@@ -15,7 +16,7 @@ import bpls_fast as bf
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
 
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_wine, make_friedman1, make_friedman3
+from sklearn.datasets import load_diabetes, load_digits, load_wine, make_friedman1, make_friedman3
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -249,6 +250,25 @@ def test_moments_are_those_of_the_weighted_columns():
 # The ridge of a regressor
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("hidden", [(60,), (200,)])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fit_with_the_default_ridge_does_not_warn(seed, hidden, dtype):
+    X, y = load_digits(return_X_y=True)
+    for estimator in (bf.BPLSRegressor, bf.BPLSClassifier):
+        estimator(hidden, random_state=seed).fit(X.astype(dtype), y)  # warnings are errors
+
+
+@pytest.mark.parametrize("hidden", [(), (60,), (200,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_default_ridge_is_above_the_rounding_of_nearly_equal_columns(weighted, dtype, hidden):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(400, 1)) + 1e-3 * rng.normal(size=(400, 300))).astype(dtype)
+    weights = rng.uniform(size=400) if weighted else None
+    bf.BPLSRegressor(hidden, random_state=0).fit(X, X[:, 0] ** 2, weights)
+
+
 def generalized_cross_validation(A, Y, eps):
     """Compute the error by the n by n matrix that maps Y to what is fitted."""
     A = np.column_stack([A, np.ones(len(A))])
@@ -436,7 +456,7 @@ def test_a_grid_search_through_a_pipeline_finds_parameters(estimator, wine):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_data_frames_bring_the_names_of_their_columns(estimator):
-    pandas = pytest.importorskip("pandas")
+    pandas = required("pandas")
     frame = load_wine(as_frame=True)
     fitted = estimator(random_state=0).fit(frame.data, frame.target)
     assert fitted.feature_names_in_.tolist() == frame.data.columns.tolist()

@@ -14,7 +14,7 @@ from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 import bpls_fast.sweep
-from bpls_fast.sweep import pseudo_inverse
+from bpls_fast.sweep import Sweep, pseudo_inverse
 
 NAMES = list(ACTIVATIONS)
 # Their targets are of moderate size, and layers do not depend linearly on each other: rounding stays small.
@@ -317,6 +317,14 @@ def test_an_error_too_large_for_a_float_is_refused():
     with pytest.raises(ValueError, match="too large"):
         bf.fit_injective(net, X, np.full((2, 1), 1e200))
     np.testing.assert_array_equal(net.weights[0], before)
+
+
+def test_weights_that_are_not_finite_are_refused_as_too_large(monkeypatch):
+    monkeypatch.setattr(Sweep, "solve_inputs", lambda *_: np.full((2, 4), np.inf))
+    net = bf.Network([1, 4, 1], "tanh", "identity")
+    X = np.linspace(-1, 1, 9)[:, np.newaxis]
+    with pytest.raises(ValueError, match=r"grew too large \(weights\[0\] holds NaN or infinity"):
+        bf.fit_injective(net, X, X)
 
 
 # eps.

@@ -360,8 +360,30 @@ def test_classes_that_do_not_fit_the_outputs_are_refused(path):
     refuse(path, path.read_bytes(), r"classes have shape \(3,\); expected \(2,\)")
 
 
-def test_weights_that_are_not_finite_are_refused(path):
+def test_weights_that_are_not_finite_are_refused(path, monkeypatch):
     net = network()
     net.weights[0][0, 0] = np.nan
-    net.save(path)
+    monkeypatch.setattr("bpls_fast.network.check_finite", lambda *_: None)
+    net.save(path)  # a file that save does not write by itself
     refuse(path, path.read_bytes(), "NaN or infinity")
+
+
+def test_a_missing_folder_is_named_by_the_path_that_was_given(tmp_path):
+    path = tmp_path / "nowhere" / "net.npz"
+    with pytest.raises(FileNotFoundError, match="folder") as error:
+        bf.Network([2, 1]).save(path)
+    assert error.value.filename == str(path)
+
+
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
+    path = tmp_path / ("n" * 249)
+    bf.Network([2, 1]).save(path)
+    assert bf.Network.load(path).layer_sizes == (2, 1)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    net = bf.Network([2, 1])
+    net.weights[0].fill(np.nan)
+    with pytest.raises(ValueError, match=r"weights\[0\] contains NaN at \[0, 0\]"):
+        net.save(tmp_path / "net.npz")
+    assert not list(tmp_path.iterdir())

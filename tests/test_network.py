@@ -53,6 +53,13 @@ def test_initial_weights_are_uniform_between_low_and_high():
     assert abs(W.mean() - 0.25) < 6 * 1 / np.sqrt(12 * W.size)
 
 
+def test_an_activation_may_be_given_as_an_object():
+    tanh, identity = bf.activations["tanh"], bf.activations["identity"]
+    for hidden in (tanh, [tanh, "tanh"]):
+        net = bf.Network([2, 3, 3, 1], hidden, identity)
+        assert net.activations == (tanh, tanh, identity)
+
+
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
     def first(seed):
         return bf.Network([3, 4, 2], seed=seed).weights[0].tobytes()
@@ -188,6 +195,10 @@ def test_the_representation_builds_a_network_of_the_same_shape(net):
         ({"layer_sizes": [float("inf"), 2]}, TypeError, "layer_sizes.*whole"),
         ({"activation": "swish"}, ValueError, "^activation is 'swish'.*sigmoid"),
         ({"activation": ["tanh"]}, ValueError, "activation names 1.*2 hidden"),
+        ({"activation": None}, TypeError, "^activation is None; expected one of"),
+        ({"activation": [["a"]] * 2}, ValueError, r"^activation is \['a'\]; expected one of"),
+        ({"seed": "a"}, TypeError, "^seed is 'a'; expected"),
+        ({"seed": -1}, ValueError, "^seed is -1; expected"),
         ({"activation": ["tanh", None]}, ValueError, "^activation is None"),
         ({"layer_sizes": [3, 2], "activation": "swish"}, ValueError, "^activation is 'swish'"),
         ({"output_activation": "swish"}, ValueError, "^output_activation is 'swish'"),

@@ -8,8 +8,10 @@ import types
 
 import numpy as np
 import pytest
+from required import required
 
 import bpls_fast as bf
+from bpls_fast.report import Recorder, TooLargeError
 
 PHASES = ["forward", "gram", "solve", "target"]
 
@@ -56,10 +58,15 @@ def test_a_report_of_classes_prints_a_line_for_every_sweep():
 def test_a_report_of_numbers_prints_a_line_for_every_candidate():
     *_, report = fit_numbers()
     lines = str(report).splitlines()
-    assert lines[:2] == ["Algorithm 1: the best of three candidates", "candidate  training error"]
+    assert lines[:2] == ["Algorithm 1: the best of three candidates", "training error  candidate"]
+    assert report.candidates == [
+        "the sweep",
+        "the sweep, output solved again",
+        "the start, output solved",
+    ]
     for index, line in enumerate(lines[2:-2]):
-        number, loss, *kept = line.split()
-        assert (int(number), kept) == (index + 1, ["kept"] if index == report.best else [])
+        loss, name = line.split(maxsplit=1)
+        assert name == report.candidates[index] + ("  kept" if index == report.best else "")
         assert float(loss) == pytest.approx(report.loss[index], rel=1e-5)
     assert len(lines) == 4 + len(report.loss)
 
@@ -71,6 +78,27 @@ def test_a_report_without_a_fit_prints():
 def test_a_report_can_be_pickled_and_copied():
     *_, report = fit_classes()
     assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report
+
+
+def test_numbers_that_grow_too_large_are_told_from_other_errors():
+    record = Recorder("a fit", 1e-6)
+    ones = np.ones((3, 2))
+    for values in (np.inf, np.nan, 1e300):
+        with pytest.raises(TooLargeError, match="grew too large"), record.phase("gram"):
+            bf.gram(ones * values)
+    with pytest.raises(TooLargeError), record.phase("solve"):
+        bf.solve(np.eye(2) * 1e-200, ones[:2] * 1e200)
+    with pytest.raises(TooLargeError), record.phase("forward"):
+        bf.Network([1, 1]).weights = [np.full((2, 1), np.nan)]
+    with (
+        pytest.raises(ValueError, match="W has 3 rows; expected 2") as wrong_shape,
+        record.phase("forward"),
+    ):
+        bf.linear(ones, ones)
+    with pytest.raises(np.linalg.LinAlgError), record.phase("solve"):
+        bf.solve(np.zeros((2, 2)), ones[:2])
+    assert wrong_shape.type is ValueError
+    assert all(record.report.seconds[phase] > 0 for phase in ("gram", "solve", "forward"))
 
 
 # The callback.
@@ -105,7 +133,7 @@ def test_the_callback_sees_every_candidate_and_its_network():
     X = np.linspace(-1, 1, 50)[:, np.newaxis]
     _, _, report = fit_numbers(callback=callback)
     assert losses == pytest.approx(report.loss)
-    assert len(losses) == 3
+    assert len(losses) == len(report.candidates) == 3
 
 
 @pytest.mark.parametrize("answer", [True, np.True_])
@@ -116,6 +144,7 @@ def test_a_callback_that_returns_true_ends_the_fit(answer):
     assert (net.predict(X) != labels).sum() == min(report.misses)
     *_, report = fit_numbers(callback=lambda report: answer)
     assert len(report.loss) == 1
+    assert report.candidates == ["the sweep"]
     assert report.stopped == "the callback asked to stop"
 
 
@@ -135,7 +164,7 @@ def test_nothing_is_shown_unless_asked_for(fit, capfd):
 
 
 def test_verbose_shows_a_bar_where_tqdm_is_installed(capfd):
-    pytest.importorskip("tqdm")
+    required("tqdm")
     *_, report = fit_classes(verbose=1)
     out, err = capfd.readouterr()
     assert out == ""
