@@ -282,7 +282,7 @@ def _read_rows(data: str, root: str | None, net: bf.Network) -> tuple[Array, Arr
     """Give the rows of a file or a data set, and their labels where they are known."""
     if data in DATASETS:
         images = bf.datasets.load(data, root)
-        return images.x_test, images.y_test
+        return _checked(data, images.x_test, images.y_test, net)
     arrays = {"rows": _read_csv(data)} if Path(data).suffix == ".csv" else _read_numpy(data)
     if "rows" not in arrays:
         if "x" not in arrays:
@@ -357,7 +357,25 @@ def _checked(
             raise ValueError(
                 f"{data} holds a label that is no number, as the network's classes are: {error}"
             ) from error
+    if not _can_match(labels, net.classes):
+        warnings.warn(
+            f"no accuracy is told: {data} has labels such as {labels.tolist()[0]!r}, the network's classes are such "
+            f"as {net.classes.tolist()[0]!r}",
+            stacklevel=1,
+        )
+        return X, None
     return X, labels
+
+
+def _can_match(labels: Array, classes: Array) -> bool:
+    """Tell whether labels can be what a network with these classes says: numbers for numbers, 0 and 1 for booleans."""
+    if labels.dtype.kind in "biuf" and classes.dtype.kind == "b":
+        return bool(np.isin(labels, (0, 1)).all())
+    if labels.dtype.kind == "b" and classes.dtype.kind in "iuf":
+        return bool(np.isin(classes, (0, 1)).all())
+    if labels.dtype.kind in "iuf":
+        return classes.dtype.kind in "iuf"
+    return labels.dtype.kind == classes.dtype.kind
 
 
 # ---- paper

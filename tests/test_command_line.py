@@ -238,6 +238,63 @@ def test_a_saved_network_has_the_test_accuracy_that_train_printed(
     assert len(labels.read_text().splitlines()) == len(bf.datasets.load("digits").y_test)
 
 
+@needs_sklearn
+@pytest.mark.parametrize("data", ["digits", "labels.npz"])
+@pytest.mark.parametrize(
+    ("classes", "told"),
+    [
+        (None, ""),
+        (["even", "odd"], "such as 'even'"),
+        ([False, True], "such as False"),
+        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is told"),
+    ],
+)
+def test_no_accuracy_is_told_where_no_class_can_be_a_label(
+    data: str,
+    classes: list[object] | None,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    digits = bf.datasets.load("digits")
+    if data != "digits":
+        data = str(write_data(tmp_path / data, digits.x_test, digits.y_test))
+    net = bf.Network([64, 1 if classes is None else 2], output_activation="identity", seed=0)
+    net.classes = None if classes is None else np.asarray(classes)
+    net.save(tmp_path / "other.npz")
+    assert main(["predict", str(tmp_path / "other.npz"), data]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == len(digits.y_test)
+    assert "%" not in printed.err
+    assert told in printed.err
+    assert printed.err == "" or classes is not None
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ([False, True], LABELS),
+        ([False, True], LABELS.astype(bool)),
+        ([0, 1], LABELS.astype(bool)),
+        ([0.0, 1.0], LABELS),
+        ([0, 1], LABELS.astype(str)),
+        (["0", "1"], LABELS.astype(str)),
+    ],
+)
+def test_labels_of_a_type_that_can_match_the_classes_give_an_accuracy(
+    classes: list[object],
+    labels: np.ndarray,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = np.array(classes)
+    net.save(model)
+    assert main(["predict", str(model), str(write_data(tmp_path / "rows.npz", ROWS, labels))]) == 0
+    assert capsys.readouterr().err == "accuracy 75.00% of 4 rows\n"
+
+
 def test_a_reader_that_stops_early_is_no_error(model: Path, tmp_path: Path) -> None:
     data = write_data(tmp_path / "many.npy", np.ones((200_000, 2)))  # more than a pipe holds
     command = [sys.executable, "-m", "bpls_fast", "predict", str(model), str(data)]
