@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bpls_fast as bf
+from bpls_fast.sweep import CHOICES
 
 __all__ = ["main"]
 
@@ -123,6 +124,30 @@ def _add_train(commands: Any) -> None:
     )
     train.add_argument(
         "--max-iter", type=_positive, default=15, metavar="N", help="sweeps at most; 15 by default"
+    )
+    train.add_argument(
+        "--full-sweeps",
+        type=_positive,
+        default=3,
+        metavar="N",
+        help="sweeps over all rows; 3 by default, the paper has 1",
+    )
+    train.add_argument(
+        "--resolve",
+        action="store_true",
+        help="solve each layer but the first again on its updated matrix, as the paper does",
+    )
+    train.add_argument(
+        "--target",
+        choices=("joint", "per_output"),
+        default="joint",
+        help="of hidden layers: from all outputs at once (the default) or, by the paper's formula, from one",
+    )
+    train.add_argument(
+        "--choose-output",
+        choices=CHOICES,
+        metavar="NAME",
+        help=f"which output per_output takes: {', '.join(CHOICES)}; mean by default",
     )
     train.add_argument("--save", metavar="MODEL", help="write the network to this .npz file")
     train.add_argument("--quiet", action="store_true", help="print the accuracies alone")
@@ -229,6 +254,11 @@ def _check_folder(path: str | None, option: str) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
+    if chosen.choose_output is not None and chosen.target == "joint":
+        raise ValueError(
+            f"--choose-output is {chosen.choose_output} and --target is joint, which takes all outputs; "
+            "expected --target per_output"
+        )
     _check_folder(chosen.save, "--save")
     began = time.perf_counter()
     data = bf.datasets.load(chosen.dataset, chosen.root)
@@ -239,7 +269,16 @@ def _train(chosen: argparse.Namespace) -> None:
         seed=chosen.seed,
         input_scale=INPUT_SCALES.get(chosen.dataset),
     )
-    report = METHODS[chosen.method](net, data.x_train, data.y_train, max_iter=chosen.max_iter)
+    report = METHODS[chosen.method](
+        net,
+        data.x_train,
+        data.y_train,
+        max_iter=chosen.max_iter,
+        target=chosen.target,
+        choose_output=chosen.choose_output or "mean",
+        resolve=chosen.resolve,
+        full_sweeps=chosen.full_sweeps,
+    )
     if not chosen.quiet:
         print(f"{chosen.dataset}: {len(data.x_train)} training and {len(data.x_test)} test images")
         print(f"{net}, seed {chosen.seed}")

@@ -74,6 +74,39 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @needs_sklearn
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--full-sweeps", "1"], {"full_sweeps": 1}),
+        (["--resolve"], {"resolve": True}),
+        (["--target", "per_output"], {"target": "per_output"}),
+        (
+            ["--target", "per_output", "--choose-output", "cyclic"],
+            {"target": "per_output", "choose_output": "cyclic"},
+        ),
+    ],
+)
+def test_the_options_of_train_are_the_arguments_of_the_fit(
+    options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bf.datasets.load("digits")
+    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
+    report = bf.fit_classifier(net, data.x_train, data.y_train, **arguments)
+    assert main(["train", "digits", *options]) == 0
+    output = capsys.readouterr().out
+    for line in str(report).splitlines()[:-1]:  # the last one has the times
+        assert line in output
+
+
+def test_an_output_to_choose_is_refused_where_all_are_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = failure(capsys, "train", "digits", "--choose-output", "last")
+    assert "expected --target per_output" in told
+
+
+@needs_sklearn
 def test_train_with_a_seed_prints_the_same_accuracies_again_and_quiet_prints_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
