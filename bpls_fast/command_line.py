@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import os
 import sys
 import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bpls_fast as bf
+from bpls_fast.sweep import CHOICES
 
 __all__ = ["main"]
 
@@ -37,7 +39,6 @@ EXPECTED = (
     RuntimeError,
     TypeError,
     ValueError,
-    csv.Error,
     np.linalg.LinAlgError,
 )
 """What the package raises for what a user can put right."""
@@ -124,6 +125,30 @@ def _add_train(commands: Any) -> None:
     train.add_argument(
         "--max-iter", type=_positive, default=15, metavar="N", help="sweeps at most; 15 by default"
     )
+    train.add_argument(
+        "--full-sweeps",
+        type=_positive,
+        default=3,
+        metavar="N",
+        help="sweeps over all rows; 3 by default, the paper has 1",
+    )
+    train.add_argument(
+        "--resolve",
+        action="store_true",
+        help="solve each layer but the first again on its updated matrix, as the paper does",
+    )
+    train.add_argument(
+        "--target",
+        choices=("joint", "per_output"),
+        default="joint",
+        help="of hidden layers: from all outputs at once (the default) or, by the paper's formula, from one",
+    )
+    train.add_argument(
+        "--choose-output",
+        choices=CHOICES,
+        metavar="NAME",
+        help=f"which output per_output takes: {', '.join(CHOICES)}; mean by default",
+    )
     train.add_argument("--save", metavar="MODEL", help="write the network to this .npz file")
     train.add_argument("--quiet", action="store_true", help="print the accuracies alone")
     _add_root(train)
@@ -145,6 +170,13 @@ def _add_predict(commands: Any) -> None:
     )
     predict.add_argument(
         "--output", metavar="FILE", help="where to write the labels: .npy, or text, one in a line"
+    )
+    predict.add_argument(
+        "--header",
+        choices=("yes", "no", "auto"),
+        default="auto",
+        help="whether the first line of a .csv file names the columns; auto, the default: it does where none of its "
+        "inputs is a number or empty",
     )
     _add_root(predict)
     predict.set_defaults(run=_predict)
@@ -222,6 +254,11 @@ def _check_folder(path: str | None, option: str) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
+    if chosen.choose_output is not None and chosen.target == "joint":
+        raise ValueError(
+            f"--choose-output is {chosen.choose_output} and --target is joint, which takes all outputs; "
+            "expected --target per_output"
+        )
     _check_folder(chosen.save, "--save")
     began = time.perf_counter()
     data = bf.datasets.load(chosen.dataset, chosen.root)
@@ -232,7 +269,16 @@ def _train(chosen: argparse.Namespace) -> None:
         seed=chosen.seed,
         input_scale=INPUT_SCALES.get(chosen.dataset),
     )
-    report = METHODS[chosen.method](net, data.x_train, data.y_train, max_iter=chosen.max_iter)
+    report = METHODS[chosen.method](
+        net,
+        data.x_train,
+        data.y_train,
+        max_iter=chosen.max_iter,
+        target=chosen.target,
+        choose_output=chosen.choose_output or "mean",
+        resolve=chosen.resolve,
+        full_sweeps=chosen.full_sweeps,
+    )
     if not chosen.quiet:
         print(f"{chosen.dataset}: {len(data.x_train)} training and {len(data.x_test)} test images")
         print(f"{net}, seed {chosen.seed}")
@@ -256,12 +302,13 @@ def _accuracy(predicted: Array, labels: Array) -> float:
 def _predict(chosen: argparse.Namespace) -> None:
     _check_folder(chosen.output, "--output")
     net = bf.Network.load(chosen.model)
-    X, labels = _read_rows(chosen.data, chosen.root, net)
+    X, labels = _read_rows(chosen.data, chosen.root, net, chosen.header)
     predicted = net.predict(X)
     if chosen.output is None:
         _write_text(sys.stdout, predicted)
-    elif Path(chosen.output).suffix == ".npy":
-        np.save(chosen.output, predicted, allow_pickle=False)
+    elif Path(chosen.output).suffix.lower() == ".npy":
+        with open(chosen.output, "wb") as binary:  # by a name, save would add .npy to .NPY
+            np.save(binary, predicted, allow_pickle=False)
     else:
         with open(chosen.output, "w", encoding="utf-8") as file:
             _write_text(file, predicted)
@@ -278,12 +325,19 @@ def _write_text(file: Any, predicted: Array) -> None:
         file.write("\n")
 
 
-def _read_rows(data: str, root: str | None, net: bf.Network) -> tuple[Array, Array | None]:
+def _read_rows(
+    data: str, root: str | None, net: bf.Network, header: str
+) -> tuple[Array, Array | None]:
     """Give the rows of a file or a data set, and their labels where they are known."""
+    is_csv = data not in DATASETS and Path(data).suffix.lower() == ".csv"
+    if header != "auto" and not is_csv:
+        raise ValueError(f"--header is {header} and DATA is {data}; expected a .csv file")
+    if is_csv:
+        return _read_csv(data, header, net)
     if data in DATASETS:
         images = bf.datasets.load(data, root)
-        return images.x_test, images.y_test
-    arrays = {"rows": _read_csv(data)} if Path(data).suffix == ".csv" else _read_numpy(data)
+        return _checked(data, images.x_test, images.y_test, net)
+    arrays = _read_numpy(data)
     if "rows" not in arrays:
         if "x" not in arrays:
             raise ValueError(
@@ -311,20 +365,70 @@ def _read_numpy(path: str) -> dict[str, Array]:
         ) from error
 
 
-def _read_csv(path: str) -> Array:
-    """Read the cells as text; a first line whose first cell is no number names the columns."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        lines = [line for line in csv.reader(file) if line]
-    if lines and not _is_number(lines[0][0]):
+class Line(NamedTuple):
+    """A line of a .csv file: its number, from 1, and its cells."""
+
+    number: int
+    cells: list[str]
+
+
+def _read_csv(path: str, header: str, net: bf.Network) -> tuple[Array, Array | None]:
+    """Give the rows of a .csv file, and their labels if it has a column for them and the network has classes."""
+    lines, inputs = _read_lines(path), net.layer_sizes[0]
+    _check_delimiter(path, lines)
+    if lines and _is_header(path, lines[0], header, inputs):
         del lines[0]
     if not lines:
         raise ValueError(f"{path} has no rows; expected at least 1")
-    for index, line in enumerate(lines):
-        if len(line) != len(lines[0]):
+    columns = len(lines[0].cells)
+    for number, cells in lines:
+        if len(cells) != columns:
             raise ValueError(
-                f"{path} has {len(line)} columns in row {index}; expected {len(lines[0])}, as in the first one"
+                f"{path} has {len(cells)} columns in line {number}; expected {columns}, as in line {lines[0].number}"
             )
-    return np.array(lines)
+    if columns not in (inputs, inputs + 1):
+        raise ValueError(
+            f"{path} has {columns} columns; expected {inputs}, the network's inputs, or one more with labels"
+        )
+    X = np.array([_numbers(path, line, inputs) for line in lines])
+    if columns == inputs or net.classes is None:
+        return X, None
+    places = [f"line {number}, column {columns}" for number, _ in lines]
+    labels = _labels_of([cells[inputs] for _, cells in lines], net.classes, path, places)
+    return _checked(path, X, labels, net)
+
+
+def _read_lines(path: str) -> list[Line]:
+    """Give the lines that are not empty."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is no text in UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}"
+        ) from error
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        return [Line(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read in line {reader.line_num}: {error}") from error
+
+
+def _check_delimiter(path: str, lines: list[Line]) -> None:
+    for delimiter, name in ((";", "semicolons"), ("\t", "tabs")):
+        if lines and all(len(cells) == 1 and delimiter in cells[0] for _, cells in lines):
+            raise ValueError(f"{path} has {name} between its columns; expected commas")
+
+
+def _is_header(path: str, line: Line, header: str, inputs: int) -> bool:
+    if header != "auto":
+        return header == "yes"
+    cells = line.cells[:inputs]
+    if inputs > 1 and cells == [str(column) for column in range(inputs)]:
+        warnings.warn(
+            f"line {line.number} of {path} is 0, 1, ... and was read as a row; if it names columns, say --header yes",
+            stacklevel=1,
+        )
+    return not any(_is_number(cell) or not cell.strip() for cell in cells)
 
 
 def _is_number(text: str) -> bool:
@@ -333,6 +437,53 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _numbers(path: str, line: Line, inputs: int) -> Array:
+    cells = line.cells[:inputs]
+    try:
+        return np.array([*map(float, cells)])
+    except ValueError as error:
+        column = next(column for column, cell in enumerate(cells) if not _is_number(cell))
+        raise ValueError(
+            f"{path} has {cells[column]!r} in line {line.number}, column {column + 1}; expected a number"
+        ) from error
+
+
+def _labels_of(texts: Sequence[str], classes: Array, data: str, places: Sequence[str]) -> Array:
+    """Give labels that were written as text in the type of a network's classes; dates stay text."""
+    read, expected = _LABEL_TYPES.get(classes.dtype.kind, (str, "text"))
+    labels = []
+    for text, place in zip(texts, places, strict=True):
+        try:
+            labels.append(read(text))
+        except ValueError as error:
+            raise ValueError(
+                f"{data} has the label {text!r} in {place}; expected {expected}, as the network's classes are"
+            ) from error
+    return np.array(labels)
+
+
+def _boolean(text: str) -> bool:
+    named = {"true": True, "false": False}.get(text.strip().lower())
+    return bool((0.0, 1.0).index(float(text))) if named is None else named
+
+
+def _whole(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+_LABEL_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "b": (_boolean, "True or False"),
+    "i": (_whole, "a number"),
+    "u": (_whole, "a number"),
+    "f": (float, "a number"),
+    "S": (str.encode, "text"),
+}
+"""How a label is read, and what it is called, for the kind of NumPy type that the classes have."""
 
 
 def _checked(
@@ -350,14 +501,28 @@ def _checked(
         raise ValueError(
             f"{data} has labels of shape {labels.shape}; expected ({len(X)},), one for each row"
         )
-    if labels.dtype.kind == "U" and net.classes.dtype.kind != "U":
-        try:
-            labels = labels.astype(np.float64)
-        except ValueError as error:
-            raise ValueError(
-                f"{data} holds a label that is no number, as the network's classes are: {error}"
-            ) from error
+    if labels.dtype.kind == "U":
+        places = [f"row {row}" for row in range(len(labels))]
+        labels = _labels_of(labels.tolist(), net.classes, data, places)
+    if not _can_match(labels, net.classes):
+        warnings.warn(
+            f"no accuracy is told: {data} has labels such as {labels.tolist()[0]!r}, the network's classes are such "
+            f"as {net.classes.tolist()[0]!r}",
+            stacklevel=1,
+        )
+        return X, None
     return X, labels
+
+
+def _can_match(labels: Array, classes: Array) -> bool:
+    """Tell whether labels can be what a network with these classes says: numbers for numbers, 0 and 1 for booleans."""
+    if labels.dtype.kind in "biuf" and classes.dtype.kind == "b":
+        return bool(np.isin(labels, (0, 1)).all())
+    if labels.dtype.kind == "b" and classes.dtype.kind in "iuf":
+        return bool(np.isin(classes, (0, 1)).all())
+    if labels.dtype.kind in "iuf":
+        return classes.dtype.kind in "iuf"
+    return labels.dtype.kind == classes.dtype.kind
 
 
 # ---- paper

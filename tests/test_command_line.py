@@ -74,6 +74,39 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @needs_sklearn
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--full-sweeps", "1"], {"full_sweeps": 1}),
+        (["--resolve"], {"resolve": True}),
+        (["--target", "per_output"], {"target": "per_output"}),
+        (
+            ["--target", "per_output", "--choose-output", "cyclic"],
+            {"target": "per_output", "choose_output": "cyclic"},
+        ),
+    ],
+)
+def test_the_options_of_train_are_the_arguments_of_the_fit(
+    options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bf.datasets.load("digits")
+    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
+    report = bf.fit_classifier(net, data.x_train, data.y_train, **arguments)
+    assert main(["train", "digits", *options]) == 0
+    output = capsys.readouterr().out
+    for line in str(report).splitlines()[:-1]:  # the last one has the times
+        assert line in output
+
+
+def test_an_output_to_choose_is_refused_where_all_are_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = failure(capsys, "train", "digits", "--choose-output", "last")
+    assert "expected --target per_output" in told
+
+
+@needs_sklearn
 def test_train_with_a_seed_prints_the_same_accuracies_again_and_quiet_prints_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -238,6 +271,63 @@ def test_a_saved_network_has_the_test_accuracy_that_train_printed(
     assert len(labels.read_text().splitlines()) == len(bf.datasets.load("digits").y_test)
 
 
+@needs_sklearn
+@pytest.mark.parametrize("data", ["digits", "labels.npz"])
+@pytest.mark.parametrize(
+    ("classes", "told"),
+    [
+        (None, ""),
+        (["even", "odd"], "such as 'even'"),
+        ([False, True], "such as False"),
+        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is told"),
+    ],
+)
+def test_no_accuracy_is_told_where_no_class_can_be_a_label(
+    data: str,
+    classes: list[object] | None,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    digits = bf.datasets.load("digits")
+    if data != "digits":
+        data = str(write_data(tmp_path / data, digits.x_test, digits.y_test))
+    net = bf.Network([64, 1 if classes is None else 2], output_activation="identity", seed=0)
+    net.classes = None if classes is None else np.asarray(classes)
+    net.save(tmp_path / "other.npz")
+    assert main(["predict", str(tmp_path / "other.npz"), data]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == len(digits.y_test)
+    assert "%" not in printed.err
+    assert told in printed.err
+    assert printed.err == "" or classes is not None
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ([False, True], LABELS),
+        ([False, True], LABELS.astype(bool)),
+        ([0, 1], LABELS.astype(bool)),
+        ([0.0, 1.0], LABELS),
+        ([0, 1], LABELS.astype(str)),
+        (["0", "1"], LABELS.astype(str)),
+    ],
+)
+def test_labels_of_a_type_that_can_match_the_classes_give_an_accuracy(
+    classes: list[object],
+    labels: np.ndarray,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = np.array(classes)
+    net.save(model)
+    assert main(["predict", str(model), str(write_data(tmp_path / "rows.npz", ROWS, labels))]) == 0
+    assert capsys.readouterr().err == "accuracy 75.00% of 4 rows\n"
+
+
 def test_a_reader_that_stops_early_is_no_error(model: Path, tmp_path: Path) -> None:
     data = write_data(tmp_path / "many.npy", np.ones((200_000, 2)))  # more than a pipe holds
     command = [sys.executable, "-m", "bpls_fast", "predict", str(model), str(data)]
@@ -288,13 +378,23 @@ def test_files_that_cannot_be_used_are_named(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("1,2\n3\n", "1 columns in row 1; expected 2"),
-        ("1,2\n3,x\n", "no number"),
+        ("1,2\n\n3\n", "1 columns in line 3; expected 2, as in line 1"),
+        ("1,2\n3,x\n", "'x' in line 2, column 2; expected a number"),
+        ("a,b\n1,2\n\n3,x\n", "'x' in line 4, column 2; expected a number"),
+        ("x,2\n3,4\n", "'x' in line 1, column 1; expected a number"),
+        ("1,x\n3,4\n", "'x' in line 1, column 2; expected a number"),
+        (",a,b\n0,1,2\n", "'' in line 1, column 1; expected a number"),
+        ("a, \n1,2\n", "'a' in line 1, column 1; expected a number"),
+        ("1,2,\n3,4,1\n", "label '' in line 1, column 3; expected a number"),
         ("a,b\n", "no rows"),
         ("", "no rows"),
         ("1,2,3,4\n", "4 columns; expected 2"),
-        ("1,2,x\n", "label that is no number"),
+        ("1,2,x\n", "label 'x' in line 1, column 3; expected a number"),
         ("1,nan\n", "NaN"),
+        ("nan,nan\n1,2\n", "NaN"),
+        ("a;b\n1;2\n", "semicolons between its columns; expected commas"),
+        ("1\t2\n3\t4\n", "tabs between its columns; expected commas"),
+        ("1,5;2,5\n", "'5;2' in line 1, column 2"),
     ],
 )
 def test_a_csv_that_is_wrong_is_told_what_is(
@@ -302,6 +402,106 @@ def test_a_csv_that_is_wrong_is_told_what_is(
 ) -> None:
     data = tmp_path / "rows.csv"
     data.write_text(content)
+    message = failure(capsys, "predict", model, data)
+    assert told in message
+    assert "rows.csv" in message or "NaN" in told
+
+
+def test_a_csv_that_is_no_text_is_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_bytes(b"a,b\n1,2\xff\n")
+    assert "rows.csv is no text in UTF-8: byte 7 is 0xff" in failure(capsys, "predict", model, data)
+    data.write_text("1," + "2" * 200_000)  # more than a cell may hold
+    assert "rows.csv cannot be read in line 1" in failure(capsys, "predict", model, data)
+
+
+@pytest.mark.parametrize(
+    ("header", "content", "expected", "warned"),
+    [
+        ("auto", "a,b\n1,2\n", ["1"], False),
+        ("auto", "0,1\n-1,-2\n", ["1", "0"], True),
+        ("auto", "0,1,label\n1,2,0\n", None, True),
+        ("yes", "0,1\n-1,-2\n", ["0"], False),
+        ("yes", ",b\n-1,-2\n", ["0"], False),
+        ("no", "0,1\n-1,-2\n", ["1", "0"], False),
+        ("no", "a,b\n-1,-2\n", None, False),
+    ],
+)
+def test_the_first_line_of_a_csv_is_a_header_where_it_looks_like_one_or_the_option_says_so(
+    header: str,
+    content: str,
+    expected: list[str] | None,
+    warned: bool,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text(content)
+    code = main(["predict", str(model), str(data), "--header", header])
+    printed = capsys.readouterr()
+    assert code == (2 if expected is None else 0)
+    assert printed.out.split() == (expected or [])
+    assert ("say --header yes" in printed.err) == warned
+    assert expected is not None or "line 1, column" in printed.err
+
+
+def test_the_header_of_a_file_that_is_no_csv_is_refused(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = write_data(tmp_path / "rows.npy", ROWS)
+    assert "expected a .csv file" in failure(capsys, "predict", model, rows, "--header", "no")
+
+
+def test_the_case_of_a_suffix_does_not_matter(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, output = tmp_path / "ROWS.CSV", tmp_path / "LABELS.NPY"
+    data.write_text("1,2\n-1,-2\n")
+    assert main(["predict", str(model), str(data), "--output", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    assert np.load(output).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ([False, True], ["True", "False", "true", "TRUE"]),
+        ([False, True], ["1", "0", "1.0", "1"]),
+        ([2**60, 2**60 + 1], [str(2**60 + 1), str(2**60), str(2**60 + 1), str(2**60 + 1)]),
+        ([0, 1], ["1.0", "0.0", "1.0", "1.0"]),
+        ([0.5, 1.5], ["1.5", "0.5", "1.5", "1.5"]),
+        ([b"no", b"yes"], ["yes", "no", "yes", "yes"]),
+    ],
+)
+def test_the_labels_of_a_csv_are_read_as_the_classes_are(
+    classes: list[object],
+    labels: list[str],
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = np.array(classes)
+    net.save(model)
+    data = tmp_path / "rows.csv"
+    lines = (f"{x},{y},{label}\n" for (x, y), label in zip(ROWS, labels, strict=True))
+    data.write_text("".join(lines))
+    assert main(["predict", str(model), str(data)]) == 0
+    assert capsys.readouterr().err == "accuracy 75.00% of 4 rows\n"
+
+
+def test_a_label_that_is_neither_true_nor_false_is_told_where_it_stands(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = bf.Network.load(model)
+    net.classes = np.array([False, True])
+    net.save(model)
+    data = tmp_path / "rows.csv"
+    data.write_text("1,2,True\n1,2,2\n")
+    told = "label '2' in line 2, column 3; expected True or False"
     assert told in failure(capsys, "predict", model, data)
 
 
