@@ -14,7 +14,7 @@ import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,10 +244,29 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _check_folder(path: str | None, option: str) -> None:
+def _check_file(path: str | None, option: str) -> None:
     """Refuse, before any work, a file that could not be written after it."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{option} is {path or repr(path)}, a folder; expected a file")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
         raise FileNotFoundError(f"{option} is {path}; expected a file in a folder that is there")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"{option} is {path}; expected a file in a folder you may write to")
+
+
+def _make_folder(path: Path, option: str) -> None:
+    """Make a folder for results; refuse a place where nothing can be written."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise NotADirectoryError(
+            f"{option} is {path}, and {error.filename} is a file; expected a folder"
+        ) from error
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{option} is {path}; expected a folder you may write to")
 
 
 # ---- train
@@ -259,7 +278,7 @@ def _train(chosen: argparse.Namespace) -> None:
             f"--choose-output is {chosen.choose_output} and --target is joint, which takes all outputs; "
             "expected --target per_output"
         )
-    _check_folder(chosen.save, "--save")
+    _check_file(chosen.save, "--save")
     began = time.perf_counter()
     data = bf.datasets.load(chosen.dataset, chosen.root)
     loaded = time.perf_counter() - began
@@ -300,7 +319,7 @@ def _accuracy(predicted: Array, labels: Array) -> float:
 
 
 def _predict(chosen: argparse.Namespace) -> None:
-    _check_folder(chosen.output, "--output")
+    _check_file(chosen.output, "--output")
     net = bf.Network.load(chosen.model)
     X, labels = _read_rows(chosen.data, chosen.root, net, chosen.header)
     predicted = net.predict(X)
@@ -530,27 +549,44 @@ def _can_match(labels: Array, classes: Array) -> bool:
 
 def _paper(chosen: argparse.Namespace) -> None:
     from bpls_fast import paper
+    from bpls_fast.paper.images import TIMED
     from bpls_fast.paper.results import as_text, write_csv
 
+    _check_torch(chosen.epochs)
+    _make_folder(chosen.output, "--output")
     seeds = chosen.seeds or (1 if chosen.quick else 5)
-    chosen.output.mkdir(parents=True, exist_ok=True)
+    settings = (TIMED,) if chosen.experiment == "table2" else paper.SETTINGS
+    names = dict.fromkeys(setting.dataset for setting in settings)
+    data = {name: bf.datasets.load(name, chosen.root) for name in names}
     if chosen.experiment == "figures":
-        _figures(chosen, seeds)
+        _figures(chosen, data, seeds)
         return
     if chosen.experiment == "table1":
-        rows: list[Any] = [*paper.table1(seeds=seeds, root=chosen.root)]
+        rows: list[Any] = [*paper.table1(data, seeds=seeds)]
     else:
         steps = 200 if chosen.quick else 2000
-        rows = [*paper.table2(seeds=seeds, steps=steps, root=chosen.root)]
+        rows = [*paper.table2(data[TIMED.dataset], seeds=seeds, steps=steps)]
     print(as_text(rows))
     path = chosen.output / f"{chosen.experiment}.csv"
     write_csv(path, rows)
     print(f"written: {path}")
 
 
-def _figures(chosen: argparse.Namespace, seeds: int) -> None:
+def _check_torch(epochs: int) -> None:
+    from bpls_fast.paper import gradient
+
+    if epochs and not gradient.torch_installed():
+        raise ImportError(
+            f"--epochs is {epochs} and PyTorch, which has the gradient methods, is not installed: pip install torch"
+        )
+
+
+def _figures(
+    chosen: argparse.Namespace, data: Mapping[str, bf.datasets.DataSet], seeds: int
+) -> None:
     from bpls_fast import paper
     from bpls_fast.paper import gradient, plots
+    from bpls_fast.paper.images import TIMED
     from bpls_fast.paper.results import write_csv
 
     draws = plots.matplotlib_installed()
@@ -571,8 +607,10 @@ def _figures(chosen: argparse.Namespace, seeds: int) -> None:
         errors = paper.toy_errors(problem, runs=runs, epochs=epochs)
         write(f"toy_{problem.name}", errors, plots.plot_toy)
     for setting in paper.SETTINGS:
-        data = bf.datasets.load(setting.dataset, chosen.root)
-        points = paper.accuracy_curves(setting, data, seeds=seeds, epochs=chosen.epochs)
+        points = paper.accuracy_curves(
+            setting, data[setting.dataset], seeds=seeds, epochs=chosen.epochs
+        )
         name = f"{setting.dataset}_{setting.layers}".replace("-", "_")
         write(name, points, plots.plot_curves, setting)
-    write("accuracy_time", paper.accuracy_and_time(data, seeds=seeds), plots.plot_time)
+    times = paper.accuracy_and_time(data[TIMED.dataset], seeds=seeds)
+    write("accuracy_time", times, plots.plot_time)

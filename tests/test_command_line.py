@@ -1,6 +1,7 @@
 """The command line, as a user runs it: what it prints, where, and its exit codes."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -529,6 +530,31 @@ def test_a_folder_that_is_not_there_is_refused_before_the_work(
     assert "--save" in failure(capsys, "train", "digits", "--save", nowhere)
     rows = write_data(tmp_path / "rows.npy", ROWS)
     assert "--output" in failure(capsys, "predict", model, rows, "--output", nowhere)
+
+
+@pytest.mark.parametrize("folder", [".", ""])
+def test_a_folder_in_the_place_of_a_file_is_refused_before_the_work(
+    folder: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The data set is not there: what is told first was checked first.
+    told = failure(capsys, "train", "mnist", "--root", tmp_path, "--save", folder)
+    assert re.search(r"--save is \S+, a folder; expected a file", told)
+    rows = write_data(tmp_path / "rows.npy", ROWS)
+    assert "a folder; expected a file" in failure(
+        capsys, "predict", model, rows, "--output", tmp_path
+    )
+
+
+def test_a_folder_that_must_not_be_written_to_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    told = failure(capsys, "train", "mnist", "--root", tmp_path, "--save", tmp_path / "net.npz")
+    assert "--save" in told
+    assert "you may write to" in told
+    told = failure(capsys, "paper", "table2", "--root", tmp_path, "--output", tmp_path)
+    assert "--output" in told
+    assert "you may write to" in told
 
 
 def test_a_warning_is_one_line_on_standard_error(

@@ -9,6 +9,7 @@ import inspect
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import images
 import matplotlib.image
@@ -83,6 +84,10 @@ def real_root() -> Path:
             pytest.fail(f"must not be skipped here: {reason}")
         pytest.skip(reason)
     return images.ROOT
+
+
+def image_sets(root: Path) -> dict[str, bf.datasets.DataSet]:
+    return {name: bf.datasets.load(name, root) for name in ("mnist", "fashion-mnist")}
 
 
 # ---- what the paper published
@@ -252,7 +257,7 @@ def test_networks_start_as_the_paper_says(root: Path) -> None:
 
 
 def test_one_seed_reaches_the_papers_table_1_on_the_real_images(real_root: Path) -> None:
-    rows = paper.table1(seeds=1, root=real_root)
+    rows = paper.table1(image_sets(real_root), seeds=1)
     assert len(rows) == 16
     for row in rows:
         # To the letter, Fashion-MNIST with 60 neurons stays a quarter of a point below what was published.
@@ -327,7 +332,7 @@ def test_paper_table1_writes_our_accuracies_beside_the_papers(root: Path, tmp_pa
 
 def test_the_rows_of_a_variant_are_fits_with_the_arguments_they_state(root: Path) -> None:
     data = bf.datasets.load("mnist", root)
-    for row in paper.table1(seeds=1, root=root)[:4]:
+    for row in paper.table1(image_sets(root), seeds=1)[:4]:
         net = start(paper.SETTINGS[0], data, seed=0)
         report = bf.fit_classifier(
             net,
@@ -347,7 +352,7 @@ def test_the_rows_of_a_variant_are_fits_with_the_arguments_they_state(root: Path
 
 
 def test_the_spread_is_over_the_seeds(root: Path) -> None:
-    row = paper.table1(seeds=2, root=root)[1]
+    row = paper.table1(image_sets(root), seeds=2)[1]
     assert (row.part, row.seeds) == ("test", 2)
     assert row.bpls == pytest.approx((row.bpls_lowest + row.bpls_highest) / 2)
     assert row.bpls_std == pytest.approx((row.bpls_highest - row.bpls_lowest) / 2**0.5)
@@ -415,11 +420,50 @@ def test_without_matplotlib_and_torch_the_csv_files_are_written_and_what_is_miss
     assert {row["seconds"] for row in read_csv(tmp_path / "table2.csv")[2:]} == {""}
 
 
-def test_data_that_is_not_there_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("experiment", ["table1", "table2", "figures"])
+def test_each_set_that_an_experiment_needs_is_loaded_once(
+    experiment: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["--root", str(tmp_path), "--output", str(tmp_path)]
-    assert main(["paper", "table1", *arguments]) == 2
-    printed = capsys.readouterr()
-    assert len(printed.err.splitlines()) == 1
-    assert str(tmp_path) in printed.err
+    loaded: list[str] = []
+    load = bf.datasets.load
+
+    def counted(name: str, *arguments: Any) -> bf.datasets.DataSet:
+        loaded.append(name)
+        return load(name, *arguments)
+
+    monkeypatch.setattr(bf.datasets, "load", counted)
+    monkeypatch.setattr(gradient, "torch_installed", lambda: False)
+    arguments = ["--quick", "--runs", "1", "--root", str(root), "--output", str(tmp_path)]
+    assert main(["paper", experiment, *arguments]) == 0
+    assert sorted(loaded) == ["fashion-mnist", "mnist"][: 1 if experiment == "table2" else 2]
+
+
+@pytest.mark.parametrize("experiment", ["table1", "table2", "figures"])
+def test_what_is_missing_is_one_sentence_before_the_work(
+    experiment: str,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failure(*arguments: object) -> str:
+        assert main(["paper", experiment, *map(str, arguments)]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert len(printed.err.splitlines()) == 1
+        return printed.err
+
+    nowhere, output = tmp_path / "nowhere", tmp_path / "results"
+    assert str(nowhere) in failure("--root", nowhere, "--output", output)
+    assert [*output.iterdir()] == []
+    file = tmp_path / "file"
+    file.write_text("")
+    for place in (file, file / "folder"):
+        told = failure("--root", root, "--output", place)
+        assert f"--output is {place}, and {file}" in told or f"{place} is a file" in told
+        assert "expected a folder" in told
+    monkeypatch.setattr(gradient, "torch_installed", lambda: False)
+    told = failure("--root", root, "--output", output, "--epochs", 1)
+    assert "--epochs is 1" in told
+    assert "pip install torch" in told
+    assert [*output.iterdir()] == []

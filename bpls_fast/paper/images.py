@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +27,6 @@ __all__ = [
     "table1",
     "table2",
 ]
-
-Root = str | os.PathLike[str] | None
 
 TIMED = Setting("fashion-mnist", (100, 70))
 """The setting of the paper's Table II and of its last figure."""
@@ -109,27 +106,27 @@ class Table1Row(NamedTuple):
     paper_adagrad: float
 
 
-def table1(*, seeds: int = 5, root: Root = None) -> list[Table1Row]:
+def table1(data: Mapping[str, datasets.DataSet], *, seeds: int = 5) -> list[Table1Row]:
     """Train the networks of Table I, each from several initial weights.
 
     Parameters
     ----------
+    data : mapping from str to DataSet
+        "mnist" and "fashion-mnist", see `bpls_fast.datasets.load`.
     seeds : int
         The initial weights are those of the seeds 0 to seeds - 1.
-    root : path, optional
-        Where the data sets are, see `bpls_fast.datasets.load`.
 
     Returns
     -------
     list of Table1Row
         For each of the four settings and both variants, one for the training and one for the test images.
     """
-    rows = []
-    for setting in SETTINGS:
-        data = datasets.load(setting.dataset, root)
-        for variant in (DEFAULT, LITERAL):
-            rows += _table1_rows(setting, variant, data, seeds)
-    return rows
+    return [
+        row
+        for setting in SETTINGS
+        for variant in (DEFAULT, LITERAL)
+        for row in _table1_rows(setting, variant, data[setting.dataset], seeds)
+    ]
 
 
 def _table1_rows(
@@ -182,7 +179,7 @@ class Table2Row(NamedTuple):
     paper_gpu: float
 
 
-def table2(*, seeds: int = 5, steps: int = 2000, root: Root = None) -> list[Table2Row]:
+def table2(data: datasets.DataSet, *, seeds: int = 5, steps: int = 2000) -> list[Table2Row]:
     """Time the algorithms of Table II.
 
     Ours are whole fits, divided by their iterations. An epoch of a gradient method is one update for each row: a
@@ -190,14 +187,13 @@ def table2(*, seeds: int = 5, steps: int = 2000, root: Root = None) -> list[Tabl
 
     Parameters
     ----------
+    data : DataSet
+        Fashion-MNIST.
     seeds : int
         Fits that are timed.
     steps : int
         Updates of each gradient method that are timed.
-    root : path, optional
-        Where the data set is.
     """
-    data = datasets.load(TIMED.dataset, root)
     floats = np.divide(data.x_train, 255, dtype=np.float32)
     rows = []
     for kind, x_train in (("uint8", data.x_train), ("float32", floats)):
