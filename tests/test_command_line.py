@@ -333,7 +333,7 @@ def test_a_reader_that_stops_early_is_no_error(model: Path, tmp_path: Path) -> N
     data = write_data(tmp_path / "many.npy", np.ones((200_000, 2)))  # more than a pipe holds
     command = [sys.executable, "-m", "bpls_fast", "predict", str(model), str(data)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
