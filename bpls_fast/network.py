@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast import model_file
 from bpls_fast.activation import Activation, activations
 from bpls_fast.kernels import linear
 
@@ -266,6 +265,10 @@ class Network:
         """
         for layer, W in enumerate(self._weights):
             check_finite(W, f"weights[{layer}]")
+        from bpls_fast import (
+            model_file,
+        )  # loads zipfile and more, which a network that stays here does not need
+
         model_file.write(
             path,
             {
@@ -292,6 +295,8 @@ class Network:
         ...     bf.Network.load(path)
         Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
         """
+        from bpls_fast import model_file
+
         header, weights, classes = model_file.read(path)
         net = cls.__new__(cls)
         try:
