@@ -104,13 +104,12 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                     W_in_place ? W.at(block * depth_block, 0)
                                : layout.column(panels.data() + block * block_bytes, j);
                 const T* a_block = a + block * depth_block;
-                for (std::size_t i = 0; i < rows; i += mr) {
+                for (std::size_t i = 0; i < rows; i += mr)
                     dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
                                static_cast<int>(std::min(mr, rows - i)),
                                reinterpret_cast<const T*>(w), w_stride, depth_of(block),
                                columns_of(j), sums + i * padded + j,
                                static_cast<std::ptrdiff_t>(padded));
-                }
             }
         for (std::size_t i = 0; i < rows; ++i)
             if (!std::isfinite(sums[i * padded]))

@@ -22,8 +22,7 @@ struct Extremes {
     }
 };
 
-// One block and the one across the diagonal, `rows` x `cols` at (i, j) and (j, i). Rows and columns that are not there count
-// as zero.
+// The block at (i, j) and the one across the diagonal, at (j, i). Rows and columns that are not there count as zero.
 template <class T>
 Extremes compare(const ConstMatrix& matrix, std::size_t i, std::size_t j) noexcept {
     const std::size_t rows = std::min(block, matrix.rows - i);

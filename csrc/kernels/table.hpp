@@ -14,7 +14,7 @@ namespace bpls::kernels {
 // two bytes, 256 · 255², is below 2²⁴: even float32 holds it exactly.
 inline constexpr int block_rows = 256;
 
-// Rows of W that a forward tile takes at a time: a panel of them leaves room in the first cache.
+// Rows of W that a forward tile takes at a time: rows of A are read in long runs, and panels stay in the second cache.
 inline constexpr int depth_rows = 512;
 
 // The same for products of integers, whose int32 sums would hold 33,025 rows; more rows would not fit in the first cache.
