@@ -17,8 +17,9 @@ from bpls_fast.activation import Activation, activations
 from bpls_fast.classifier import fit_classifier
 from bpls_fast.configuration import config, get_cmake_dir, get_include, show_config
 from bpls_fast.injective import fit_injective
-from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer
+from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer, tangent
 from bpls_fast.network import Cost, Network
+from bpls_fast.refined import fit_refined
 from bpls_fast.report import FitReport
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "datasets",
     "fit_classifier",
     "fit_injective",
+    "fit_refined",
     "get_cmake_dir",
     "get_include",
     "gram",
@@ -46,6 +48,7 @@ __all__ = [
     "solve",
     "solve_batched",
     "solve_layer",
+    "tangent",
 ]
 
 

@@ -48,11 +48,27 @@ def linear(
     bias: bool,
     activation: str,
     out: NDArray[Any] | None,
+    check_finite: bool,
+    n_threads: int | None,
+    /,
+) -> NDArray[Any]: ...
+def tangent(
+    A: ArrayLike,
+    W: ArrayLike,
+    N: NDArray[Any],
+    bias: bool,
+    activation: str,
+    out: NDArray[Any] | None,
+    check_finite: bool,
     n_threads: int | None,
     /,
 ) -> NDArray[Any]: ...
 def forward(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
 def derivative(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
+def jacobian(
+    activation: str, v: ArrayLike, n: ArrayLike, n_threads: int | None, /
+) -> NDArray[Any]: ...
+def squared_slopes(activation: str, n: ArrayLike, n_threads: int | None, /) -> NDArray[float64]: ...
 def inverse(
     activation: str, n: ArrayLike, margin: float | None, n_threads: int | None, /
 ) -> NDArray[Any]: ...

@@ -1,4 +1,4 @@
-"""The activations by name: forward, inverse and derivative on the compiled core.
+"""The activations by name: forward, inverse and derivatives on the compiled core.
 
 They take float32 and float64 arrays of any shape and strides and give new arrays of the same shape and
 dtype. NaN gives NaN; an infinity gives the limit.
@@ -20,6 +20,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
@@ -92,6 +93,31 @@ class Activation(NamedTuple):
         At its kink ReLU gives 0 and leaky ReLU its slope below, 0.01.
         """
         return _core.derivative(self.name, z, n_threads)
+
+    def jacobian(self, v: ArrayLike, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+        """Give J v for the Jacobian J, a symmetric matrix, at the z with act(z) = n; it takes n, not z.
+
+        J is diagonal, but for softmax along the last axis: diag(n) - n nᵀ.
+
+        Parameters
+        ----------
+        v, n : arrays of float32 or float64
+            Of one shape and dtype.
+        n_threads : int, optional
+            Threads of this call.
+        """
+        return _core.jacobian(self.name, v, n, n_threads)
+
+    def squared_slopes(self, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[float64]:
+        """Give, for each column of the values n, a matrix, the sum over rows of the squared diagonal of `jacobian`.
+
+        Parameters
+        ----------
+        n : (d, m) array of float32 or float64
+        n_threads : int, optional
+            Threads of this call.
+        """
+        return _core.squared_slopes(self.name, n, n_threads)
 
 
 _real = (-inf, inf)

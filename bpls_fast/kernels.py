@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 
-__all__ = ["cross", "gram", "linear", "solve", "solve_batched", "solve_layer"]
+__all__ = ["cross", "gram", "linear", "solve", "solve_batched", "solve_layer", "tangent"]
 
 
 @overload
@@ -310,6 +310,7 @@ def linear(
     bias: bool = False,
     activation: str = "identity",
     out: NDArray[Any] | None = None,
+    check_finite: bool = True,
     n_threads: int | None = None,
 ) -> NDArray[Any]:
     """One layer forward, act(A W + b), in one pass over A.
@@ -326,6 +327,9 @@ def linear(
     out : (d, m) array, optional
         Where to write: C-contiguous, of the result's dtype, apart from A and W in memory. It is left
         as it was if the call raises; A is read once more for that.
+    check_finite : bool
+        Whether NaN and infinities in A and W are refused. Without it they go into the result, as in
+        IEEE arithmetic.
     n_threads : int, optional
         Threads of this call.
 
@@ -342,4 +346,52 @@ def linear(
     >>> bf.linear(np.array([[1.0, -1.0]]), np.array([[2.0, 1.0], [1.0, 3.0]]), activation="relu")
     array([[1., 0.]])
     """
-    return _core.linear(A, W, bias, activation, out, n_threads)
+    return _core.linear(A, W, bias, activation, out, check_finite, n_threads)
+
+
+def tangent(
+    A: ArrayLike,
+    W: ArrayLike,
+    N: NDArray[Any],
+    *,
+    bias: bool = False,
+    activation: str = "identity",
+    out: NDArray[Any] | None = None,
+    check_finite: bool = True,
+    n_threads: int | None = None,
+) -> NDArray[Any]:
+    """Derivatives through one layer, J (A W + b), in one pass over A.
+
+    J is the Jacobian of the activation where it has the values N. So a change dW of a layer's weights changes its
+    values by `tangent(A, dW, N)`, and a change dA of what enters it by `tangent(dA, W, N)`. J is symmetric:
+    `tangent(R, W.T, N)`, with the weights W of the layer above, pulls residuals R back to the pre-activations.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+    W : (n + bias, m) array of float32 or float64
+        With `bias`, its last row is b.
+    N : (d, m) array
+        What the activation gave: C-contiguous, of the result's dtype.
+    bias : bool
+        Whether W has that last row.
+    activation : str
+        A name of `bpls_fast.activations`.
+    out, check_finite, n_threads
+        As in `linear`.
+
+    Returns
+    -------
+    (d, m) array
+        `out` where given. float64 if A or W is, else float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> A, W, dW = np.array([[1.0, 2.0]]), np.array([[0.5], [0.1]]), np.array([[1e-6], [0.0]])
+    >>> N = bf.linear(A, W, activation="tanh")
+    >>> bool(abs(bf.linear(A, W + dW, activation="tanh") - N - bf.tangent(A, dW, N, activation="tanh")) < 1e-11)
+    True
+    """
+    return _core.tangent(A, W, N, bias, activation, out, check_finite, n_threads)

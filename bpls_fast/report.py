@@ -17,6 +17,7 @@ from bpls_fast.network import Network
 __all__ = ["FitReport", "Recorder", "TooLargeError"]
 
 PHASES = ("forward", "gram", "solve", "target")
+"""What every fit spends its time on."""
 
 NOT_FINITE = re.compile("(contains|holds) (NaN|infinity)|overflow")
 """What kernels and networks say of numbers that are no numbers any more."""
@@ -39,17 +40,25 @@ class FitReport:
     accuracy : list of float
         Share of the training weight that is classified rightly, in the same order.
     loss : list of float
-        Root-mean-square training error of each candidate, where numbers are fitted instead of classes.
+        Root-mean-square training error of each candidate, where numbers are fitted instead of classes. Of refined
+        sweeps, the mean over rows of the squared error before the step of each sweep, ridge included.
     candidates : list of str
         What each of them is, in the same order.
+    rows : list of int
+        Rows that each refined sweep saw.
+    validation : list of (int, float)
+        How many sweeps had been done when a network was tried on the rows that were held out, and its score: the share
+        of the weight that is classified rightly, or R².
     seconds : dict of str to float
-        Seconds spent in each phase: forward, gram, solve, target, and in all: total.
+        Seconds spent in each phase: forward, gram, solve, target, in refined sweeps also start and step, and in all:
+        total.
     eps : float
         The ridge that was used: the one asked for unless a factorisation failed and it had to grow.
     margins : list of float
         How far inside the range of its activation the target of each hidden layer was kept.
     best : int
-        The index, in `misses` or `loss`, of the weights that were kept.
+        The index, in `misses` or `loss`, of the weights that were kept; after refined sweeps, how many of them the
+        weights that were kept had seen.
     stopped : str
         Why the fit ended.
     network : Network or None
@@ -75,6 +84,8 @@ class FitReport:
     accuracy: list[float] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     candidates: list[str] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    validation: list[tuple[int, float]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     eps: float = 0.0
     margins: list[float] = field(default_factory=list)
@@ -92,7 +103,16 @@ class FitReport:
                     zip(self.misses, self.accuracy, strict=True)
                 )
             ]
-        if self.loss:
+        if self.rows:
+            lines.append("sweep    rows        loss  validation")
+            scores = dict(self.validation)
+            lines += [
+                f"{sweep:5}{rows:8}{loss:12.6g}"
+                + (f"{scores[sweep]:12.2%}" if sweep in scores else "")
+                + ("  kept" if sweep == self.best else "")
+                for sweep, (rows, loss) in enumerate(zip(self.rows, self.loss, strict=True), 1)
+            ]
+        elif self.loss:
             lines.append("training error  candidate")
             lines += [
                 f"{loss:14.6g}  {candidate}{self._kept(index)}"
@@ -129,6 +149,7 @@ class Recorder:
         verbose: int = 0,
         callback: Callback | None = None,
         steps: int = 1,
+        phases: tuple[str, ...] = PHASES,
     ) -> None:
         if not isinstance(eps, (int, float, np.integer, np.floating)):
             raise TypeError(f"eps is {eps!r}; expected a number >= 0")
@@ -136,7 +157,7 @@ class Recorder:
             raise ValueError(f"eps is {eps!r}; expected a finite number >= 0")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback is {callback!r}; expected a function of one FitReport")
-        self.report = FitReport(method, eps=float(eps))
+        self.report = FitReport(method, eps=float(eps), seconds=dict.fromkeys(phases, 0.0))
         self._callback = callback
         self._asked = float(eps)
         self._reason: Exception | None = None
@@ -184,7 +205,12 @@ class Recorder:
         self._reason = self._reason or reason
         self.report.eps = eps
 
-    def step(self, network: Network) -> bool:
+    @property
+    def has_callback(self) -> bool:
+        """Whether anybody looks at the networks on the way."""
+        return self._callback is not None
+
+    def step(self, network: Network | None) -> bool:
         """Tell the caller of one more estimate; give whether the callback asked to stop by returning True."""
         self.report.network = network
         if self._bar is not None:
@@ -232,4 +258,4 @@ def _progress_bar(steps: int, method: str) -> Callable[[FitReport | None], None]
 def _latest(report: FitReport) -> str:
     if report.misses:
         return f"{report.misses[-1]} misses, accuracy {report.accuracy[-1]:.2%}"
-    return f"training error {report.loss[-1]:.4g}"
+    return f"{'loss' if report.rows else 'training error'} {report.loss[-1]:.4g}"

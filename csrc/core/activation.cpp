@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/buffer.hpp"
 #include "core/dense.hpp"
 #include "core/threads.hpp"
 
@@ -10,6 +11,7 @@ namespace bpls {
 namespace {
 
 constexpr std::size_t piece_values = 16384;
+constexpr std::size_t slope_rows = 256;  // whose sums are of the values' own type
 constexpr double cost_of_value = 8;  // a value costs about as much as this many multiply-adds
 
 // Calls kernel(first, count) for runs of values: single rows of a softmax, pieces of anything else.
@@ -58,6 +60,35 @@ void derivative(Activation activation, const T* z, T* out, std::size_t rows, std
 }
 
 template <class T>
+void jacobian(Activation activation, const T* in, const T* values, T* out, std::size_t rows,
+              std::size_t cols, int n_threads) {
+    const auto kernel = dense_kernels<T>().jacobian[static_cast<int>(activation)];
+    for_each_run(activation, rows, cols, n_threads, [=](std::size_t first, std::size_t count) {
+        kernel(in + first, values + first, out + first, count);
+    });
+}
+
+template <class T>
+void squared_slopes(Activation activation, const T* values, double* sums, std::size_t rows,
+                    std::size_t cols, int n_threads) {
+    const auto kernel = dense_kernels<T>().squared_slopes[static_cast<int>(activation)];
+    std::fill_n(sums, cols, 0.0);
+    const std::size_t blocks = (rows + slope_rows - 1) / slope_rows;
+    n_threads = threads_for_call(n_threads);
+    if (static_cast<double>(rows) * static_cast<double>(cols) < parallel_threshold) n_threads = 1;
+    // Every block has sums of its own, which are added up in order: the bits do not depend on the threads.
+    Buffer<double> of_blocks(blocks * cols);
+    std::fill_n(of_blocks.data(), blocks * cols, 0.0);
+    double* all = of_blocks.data();
+    parallel_for(n_threads, blocks, [=](std::size_t block, int) noexcept {
+        const std::size_t first = block * slope_rows;
+        kernel(values + first * cols, std::min(slope_rows, rows - first), cols, all + block * cols);
+    });
+    for (std::size_t block = 0; block < blocks; ++block)
+        for (std::size_t j = 0; j < cols; ++j) sums[j] += all[block * cols + j];
+}
+
+template <class T>
 void inverse(Activation activation, const T* n, T* out, std::size_t rows, std::size_t cols,
              T margin, int n_threads) {
     const auto kernel = dense_kernels<T>().inverse[static_cast<int>(activation)];
@@ -70,6 +101,12 @@ template void forward(Activation, const float*, float*, std::size_t, std::size_t
 template void forward(Activation, const double*, double*, std::size_t, std::size_t, int);
 template void derivative(Activation, const float*, float*, std::size_t, std::size_t, int);
 template void derivative(Activation, const double*, double*, std::size_t, std::size_t, int);
+template void jacobian(Activation, const float*, const float*, float*, std::size_t, std::size_t,
+                       int);
+template void jacobian(Activation, const double*, const double*, double*, std::size_t, std::size_t,
+                       int);
+template void squared_slopes(Activation, const float*, double*, std::size_t, std::size_t, int);
+template void squared_slopes(Activation, const double*, double*, std::size_t, std::size_t, int);
 template void inverse(Activation, const float*, float*, std::size_t, std::size_t, float, int);
 template void inverse(Activation, const double*, double*, std::size_t, std::size_t, double, int);
 

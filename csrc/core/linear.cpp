@@ -1,6 +1,6 @@
 // One layer forward. W is packed once, or read where it lies if A has a few rows only. Every thread takes a few rows at a
-// time, multiplies them block by block of W's rows into a strip that stays in cache, and applies the activation on the way
-// out.
+// time, multiplies them block by block of W's rows into a strip that stays in cache, and applies the activation, or its
+// Jacobian, on the way out.
 #include "bpls/linear.hpp"
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
 constexpr std::size_t few_rows = 96;    // of A, for which W is not packed
 
-}  // namespace
-
-template <class T>
-bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
+// Calls finish(row, sums) for every row, with its pre-activations.
+template <class T, class F>
+bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options,
+                  F&& finish) {
     const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
     if (narrow != (sizeof(T) == sizeof(float)))
         throw std::invalid_argument(
@@ -114,14 +114,37 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
         for (std::size_t i = 0; i < rows; ++i)
             if (!std::isfinite(sums[i * padded]))
                 all_finite.store(false, std::memory_order_relaxed);
-        const auto forward = dense.forward[static_cast<int>(options.activation)];
-        for (std::size_t i = 0; i < rows; ++i)
-            forward(sums + i * padded, out + (first + i) * width, width);
+        for (std::size_t i = 0; i < rows; ++i) finish(first + i, sums + i * padded);
     });
     return all_finite;
 }
 
+}  // namespace
+
+template <class T>
+bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
+    const auto forward = dense_kernels<T>().forward[static_cast<int>(options.activation)];
+    const std::size_t width = W.cols;
+    return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
+        forward(sums, out + row * width, width);
+    });
+}
+
+template <class T>
+bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
+             const LinearOptions& options, T* out) {
+    const auto jacobian = dense_kernels<T>().jacobian[static_cast<int>(options.activation)];
+    const std::size_t width = W.cols;
+    return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
+        jacobian(sums, values + row * width, out + row * width, width);
+    });
+}
+
 template bool linear<float>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, float*);
 template bool linear<double>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, double*);
+template bool tangent<float>(const ConstMatrix&, const ConstMatrix&, const float*,
+                             const LinearOptions&, float*);
+template bool tangent<double>(const ConstMatrix&, const ConstMatrix&, const double*,
+                              const LinearOptions&, double*);
 
 }  // namespace bpls

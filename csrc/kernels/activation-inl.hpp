@@ -1,6 +1,7 @@
 // The activations, shared by all levels. The formulas neither cancel nor overflow over the whole range, but for softmax's
 // derivative, n(1 - n); NaN goes through, infinities give the limits. A value's bits do not depend on its place or its
-// neighbours: the last values of an array, too few for a vector, are computed in a vector of their own.
+// neighbours: the last values of an array, too few for a vector, are computed in a vector of their own. `slope` is the
+// derivative at the z whose value is n, from n alone.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,10 @@ struct Identity {
         return unless_nan(z, of<V>(1));
     }
     template <class V>
+    static V slope(V n) noexcept {
+        return unless_nan(n, of<V>(1));
+    }
+    template <class V>
     static V inverse(V n, V) noexcept {
         return n;
     }
@@ -50,6 +55,10 @@ struct Sigmoid {
     static V derivative(V z) noexcept {
         const V e = exp_(negative(z));
         return e / squared_1_plus(e);
+    }
+    template <class V>
+    static V slope(V n) noexcept {
+        return n * (of<V>(1) - n);
     }
     // With p the smaller of n and 1 - n, |z| = log((1 - p) / p).
     template <class V>
@@ -72,6 +81,10 @@ struct Tanh {
         return of<V>(4) * e / squared_1_plus(e);
     }
     template <class V>
+    static V slope(V n) noexcept {
+        return (of<V>(1) - n) * (of<V>(1) + n);
+    }
+    template <class V>
     static V inverse(V n, V margin) noexcept {
         const V end = below_one(margin);
         return atanh_(smaller(end, larger(V::zero() - end, n)));
@@ -86,6 +99,10 @@ struct Relu {
     template <class V>
     static V derivative(V z) noexcept {
         return unless_nan(z, where_less(V::zero(), z, of<V>(1), V::zero()));
+    }
+    template <class V>
+    static V slope(V n) noexcept {
+        return unless_nan(n, where_less(V::zero(), n, of<V>(1), V::zero()));
     }
     template <class V>
     static V inverse(V n, V) noexcept {
@@ -103,6 +120,10 @@ struct LeakyRelu {
         return unless_nan(z, where_less(V::zero(), z, of<V>(1), of<V>(leaky_relu_slope)));
     }
     template <class V>
+    static V slope(V n) noexcept {
+        return unless_nan(n, where_less(V::zero(), n, of<V>(1), of<V>(leaky_relu_slope)));
+    }
+    template <class V>
     static V inverse(V n, V) noexcept {
         return where_less(V::zero(), n, n, n / of<V>(leaky_relu_slope));
     }
@@ -116,6 +137,10 @@ struct Elu {
     template <class V>
     static V derivative(V z) noexcept {
         return exp_(smaller(V::zero(), z));
+    }
+    template <class V>
+    static V slope(V n) noexcept {
+        return of<V>(1) + smaller(V::zero(), n);
     }
     template <class V>
     static V inverse(V n, V margin) noexcept {
@@ -132,6 +157,10 @@ struct Softplus {
     template <class V>
     static V derivative(V z) noexcept {
         return Sigmoid::forward(z);
+    }
+    template <class V>
+    static V slope(V n) noexcept {
+        return magnitude(expm1_(negative(n)));
     }
     // log(exp(n) - 1) = n + log(1 - exp(-n))
     template <class V>
@@ -152,6 +181,10 @@ struct Softminus {
         return Sigmoid::forward(minus(z));
     }
     template <class V>
+    static V slope(V n) noexcept {
+        return Softplus::slope(minus(n));
+    }
+    template <class V>
     static V inverse(V n, V margin) noexcept {
         return minus(Softplus::inverse(minus(n), margin));
     }
@@ -162,6 +195,20 @@ struct Softminus {
         return V::zero() - x;
     }
 };
+
+// out[i] = function(in[i], other[i])
+template <class V, class F>
+inline void for_each_pair(const typename V::Scalar* in, const typename V::Scalar* other,
+                          typename V::Scalar* out, std::size_t count, F function) noexcept {
+    const std::size_t full = count / V::lanes * V::lanes;
+    for (std::size_t i = 0; i < full; i += V::lanes)
+        function(V::load(in + i), V::load(other + i)).store(out + i);
+    if (full < count) {
+        const int rest = int(count - full);
+        function(V::load_first(in + full, rest, 0), V::load_first(other + full, rest, 0))
+            .store_first(out + full, rest);
+    }
+}
 
 // out[i] = function(in[i])
 template <class V, class F>
@@ -185,6 +232,32 @@ void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
     for_each<V>(in, out, count, [](V z) noexcept { return A::derivative(z); });
 }
 
+// J in, where the activation has these values.
+template <class A, class V>
+void jacobian_each(const typename V::Scalar* in, const typename V::Scalar* values,
+                   typename V::Scalar* out, std::size_t count) noexcept {
+    for_each_pair<V>(in, values, out, count,
+                     [](V v, V n) noexcept { return v * A::slope(n); });
+}
+
+// sums[j] += Σ_i slope(values[i, j])² over rows that follow one another.
+template <class A, class V>
+void squared_slopes(const typename V::Scalar* values, std::size_t rows, std::size_t cols,
+                    double* sums) noexcept {
+    using T = typename V::Scalar;
+    for (std::size_t j = 0; j < cols; j += V::lanes) {
+        const int lanes = int(cols - j < V::lanes ? cols - j : V::lanes);
+        V total = V::zero();
+        for (std::size_t i = 0; i < rows; ++i) {
+            const V slope = A::slope(V::load_first(values + i * cols + j, lanes, T(0)));
+            total.multiply_add(slope, slope);
+        }
+        T of_lanes[V::lanes];
+        total.store(of_lanes);
+        for (int lane = 0; lane < lanes; ++lane) sums[j + std::size_t(lane)] += of_lanes[lane];
+    }
+}
+
 // The margin in every lane; at least the smallest normal number, as the logarithms expect.
 template <class V>
 inline V margin_of(typename V::Scalar margin) noexcept {
@@ -198,6 +271,14 @@ void inverse_each(const typename V::Scalar* in, typename V::Scalar* out, std::si
 }
 
 // ---- softmax, one row at a time
+
+// Of its Jacobian the diagonal alone.
+struct SoftmaxDiagonal {
+    template <class V>
+    static V slope(V n) noexcept {
+        return n * (of<V>(1) - n);
+    }
+};
 
 // out[i] = function(in[i]), and the sum of these: up to four are added in T, the rest in double. Where the row is not a
 // number of whole vectors, its last values stay in `last` and are not stored; `fill` is what the function is given in
@@ -270,6 +351,21 @@ void softmax_derivative(const typename V::Scalar* in, typename V::Scalar* out,
         const V n = e * factor;
         return n * (of<V>(1) - n);
     });
+}
+// J = diag(n) - n nᵀ
+template <class V>
+void softmax_jacobian(const typename V::Scalar* in, const typename V::Scalar* values,
+                      typename V::Scalar* out, std::size_t count) noexcept {
+    const std::size_t full = count / V::lanes * V::lanes;
+    V sum = V::zero();
+    for (std::size_t i = 0; i < full; i += V::lanes)
+        sum.multiply_add(V::load(in + i), V::load(values + i));
+    if (full < count) {
+        const int rest = int(count - full);
+        sum.multiply_add(V::load_first(in + full, rest, 0), V::load_first(values + full, rest, 0));
+    }
+    const V mean = V::broadcast(typename V::Scalar(sum.total()));
+    for_each_pair<V>(in, values, out, count, [mean](V v, V n) noexcept { return n * (v - mean); });
 }
 template <class V>
 void softmax_inverse(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,

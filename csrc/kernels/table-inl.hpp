@@ -41,6 +41,13 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
         {&inverse_each<Identity, V>, &inverse_each<Sigmoid, V>, &inverse_each<Tanh, V>,
          &inverse_each<Relu, V>, &inverse_each<LeakyRelu, V>, &inverse_each<Elu, V>,
          &softmax_inverse<V>, &inverse_each<Softplus, V>, &inverse_each<Softminus, V>},
+        {&jacobian_each<Identity, V>, &jacobian_each<Sigmoid, V>, &jacobian_each<Tanh, V>,
+         &jacobian_each<Relu, V>, &jacobian_each<LeakyRelu, V>, &jacobian_each<Elu, V>,
+         &softmax_jacobian<V>, &jacobian_each<Softplus, V>, &jacobian_each<Softminus, V>},
+        {&squared_slopes<Identity, V>, &squared_slopes<Sigmoid, V>, &squared_slopes<Tanh, V>,
+         &squared_slopes<Relu, V>, &squared_slopes<LeakyRelu, V>, &squared_slopes<Elu, V>,
+         &squared_slopes<SoftmaxDiagonal, V>, &squared_slopes<Softplus, V>,
+         &squared_slopes<Softminus, V>},
         finite};
 }
 

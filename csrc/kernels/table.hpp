@@ -90,6 +90,12 @@ struct Dense {
     void (*forward[activation_count])(const T* in, T* out, std::size_t count) noexcept;
     void (*derivative[activation_count])(const T* in, T* out, std::size_t count) noexcept;
     void (*inverse[activation_count])(const T* in, T* out, std::size_t count, T margin) noexcept;
+    // out = J in, where J is the Jacobian, a symmetric matrix, of the activation at the z that has these values.
+    void (*jacobian[activation_count])(const T* in, const T* values, T* out,
+                                       std::size_t count) noexcept;
+    // sums[j] += Σ_i J_jj², the diagonal of that Jacobian squared, over rows x cols values, the rows one after another.
+    void (*squared_slopes[activation_count])(const T* values, std::size_t rows, std::size_t cols,
+                                             double* sums) noexcept;
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
 };
 

@@ -1,7 +1,8 @@
-// forward, inverse and derivative of the activations, on arrays of any shape.
+// forward, inverse and derivatives of the activations, on arrays of any shape.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "arguments.hpp"
 #include "register.hpp"
@@ -51,6 +52,55 @@ py::array derivative_(const py::object& activation, const py::object& z,
     });
 }
 
+py::array jacobian_(const py::object& activation, const py::object& v, const py::object& n,
+                    const py::object& n_threads) {
+    const Activation which = as_activation(activation);
+    const int threads = as_threads(n_threads);
+    const py::array values = as_array("n", n), given = as_array("v", v);
+    if (values.ndim() != given.ndim() ||
+        !std::equal(values.shape(), values.shape() + values.ndim(), given.shape()))
+        throw py::value_error("n has shape " + shape_of(values) + "; expected that of v, " +
+                              shape_of(given));
+    if (values.itemsize() != given.itemsize())
+        throw py::type_error("n has dtype " + std::string(py::str(py::object(values.dtype()))) +
+                             "; expected that of v, " +
+                             std::string(py::str(py::object(given.dtype()))));
+    const auto of = [&]<class T>(T) {
+        const auto at = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(values);
+        if (!at) throw py::error_already_set();
+        const T* n_data = at.data();
+        return apply("v", which, v, [=](const auto* in, auto* out, std::size_t rows,
+                                        std::size_t cols) {
+            if constexpr (std::is_same_v<decltype(out), T*>)
+                jacobian(which, in, n_data, out, rows, cols, threads);
+        });
+    };
+    return given.itemsize() == sizeof(float) ? of(float()) : of(double());
+}
+
+py::array squared_slopes_(const py::object& activation, const py::object& n,
+                          const py::object& n_threads) {
+    const Activation which = as_activation(activation);
+    const int threads = as_threads(n_threads);
+    const py::array given = as_array("n", n);
+    if (given.ndim() != 2)
+        throw py::value_error("n has " + std::to_string(given.ndim()) + " dimensions; expected 2");
+    const auto rows = static_cast<std::size_t>(given.shape(0));
+    const auto cols = static_cast<std::size_t>(given.shape(1));
+    const auto of = [&]<class T>(T) {
+        const auto in = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(given);
+        if (!in) throw py::error_already_set();
+        py::array_t<double> sums(given.shape(1));
+        const T* values = in.data();
+        double* out = sums.mutable_data();
+        const py::gil_scoped_release release;
+        squared_slopes(which, values, out, rows, cols, threads);
+        return sums;
+    };
+    if (given.itemsize() == sizeof(float)) return of(float());
+    return of(double());
+}
+
 py::array inverse_(const py::object& activation, const py::object& n, const py::object& margin,
                    const py::object& n_threads) {
     const Activation which = as_activation(activation);
@@ -74,6 +124,8 @@ void register_activations(py::module_& module) {
     module.def("forward", &forward_);
     module.def("derivative", &derivative_);
     module.def("inverse", &inverse_);
+    module.def("jacobian", &jacobian_);
+    module.def("squared_slopes", &squared_slopes_);
 }
 
 }  // namespace bpls::python

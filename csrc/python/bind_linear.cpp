@@ -1,4 +1,4 @@
-// linear.
+// linear and tangent.
 #include <cstdint>
 
 #include "arguments.hpp"
@@ -56,42 +56,98 @@ py::array checked_out(const py::object& out, const py::array& A, const py::array
     return array;
 }
 
-template <class T>
-py::array run(const py::array& A_array, const ConstMatrix& A, const py::array& W_array,
-              const ConstMatrix& W, const LinearOptions& options, const py::object& out) {
-    py::array result = checked_out<T>(out, A_array, W_array, A_array.shape(0), W_array.shape(1));
-    check_finite("W", W, options.n_threads);
-    // Before an array of the caller's is written to, A is read once more; otherwise the products tell.
-    if (!out.is_none()) check_finite("A", A, options.n_threads);
+// What linear and tangent are given, checked.
+struct Layer {
+    py::array A_array, W_array;
+    ConstMatrix A, W;
+    LinearOptions options;
+    bool looks_for_nan;
+
+    bool narrow() const noexcept { return A.dtype != DType::f64 && W.dtype == DType::f32; }
+};
+
+Layer checked_layer(const py::object& A_, const py::object& W_, const py::object& bias_,
+                    const py::object& activation, const py::object& check_finite_,
+                    const py::object& n_threads) {
+    Layer layer;
+    layer.A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    layer.A = as_matrix("A", layer.A_array);
+    const bool bias = as_flag("bias", bias_);
+    layer.W_array = as_array("W", W_);
+    layer.W = as_matrix("W", layer.W_array);
+    check_rows("W", layer.W, layer.A.cols + (bias ? 1 : 0),
+               bias ? "one per column of A and one for the bias" : "one per column of A");
+    check_size("A", layer.A.rows, layer.W.cols);
+    layer.looks_for_nan = as_flag("check_finite", check_finite_);
+    layer.options = {bias, as_activation(activation), as_threads(n_threads)};
+    return layer;
+}
+
+// Calls kernel(out), which returns whether A can be finite, without the GIL.
+template <class T, class F>
+py::array run(const Layer& layer, const py::object& out, F&& kernel) {
+    py::array result = checked_out<T>(out, layer.A_array, layer.W_array, layer.A_array.shape(0),
+                                      layer.W_array.shape(1));
+    const int threads = layer.options.n_threads;
+    if (layer.looks_for_nan) {
+        check_finite("W", layer.W, threads);
+        // Before an array of the caller's is written to, A is read once more; otherwise the products tell.
+        if (!out.is_none()) check_finite("A", layer.A, threads);
+    }
     T* data = static_cast<T*>(result.mutable_data());
     bool finite;
     {
         const py::gil_scoped_release release;
-        finite = linear(A, W, options, data);
+        finite = kernel(data);
     }
-    if (!finite) check_finite("A", A, options.n_threads);
+    if (!finite && layer.looks_for_nan) check_finite("A", layer.A, threads);
     return result;
 }
 
-py::array linear_(const py::object& A_, const py::object& W_, const py::object& bias_,
+py::array linear_(const py::object& A, const py::object& W, const py::object& bias,
                   const py::object& activation, const py::object& out,
-                  const py::object& n_threads) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
-    const ConstMatrix A = as_matrix("A", A_array);
-    const bool bias = as_flag("bias", bias_);
-    const py::array W_array = as_array("W", W_);
-    const ConstMatrix W = as_matrix("W", W_array);
-    check_rows("W", W, A.cols + (bias ? 1 : 0),
-               bias ? "one per column of A and one for the bias" : "one per column of A");
-    check_size("A", A.rows, W.cols);
-    const LinearOptions options{bias, as_activation(activation), as_threads(n_threads)};
-    if (A.dtype != DType::f64 && W.dtype == DType::f32)
-        return run<float>(A_array, A, W_array, W, options, out);
-    return run<double>(A_array, A, W_array, W, options, out);
+                  const py::object& check_finite, const py::object& n_threads) {
+    const Layer layer = checked_layer(A, W, bias, activation, check_finite, n_threads);
+    const auto kernel = [&](auto* data) { return linear(layer.A, layer.W, layer.options, data); };
+    return layer.narrow() ? run<float>(layer, out, kernel) : run<double>(layer, out, kernel);
+}
+
+// The values of the activation: like the result, C-contiguous and of its type.
+template <class T>
+const T* checked_values(const py::object& N, const Layer& layer) {
+    const py::array array = as_array("N", N);
+    const py::ssize_t rows = layer.A_array.shape(0), cols = layer.W_array.shape(1);
+    if (array.ndim() != 2 || array.shape(0) != rows || array.shape(1) != cols)
+        throw py::value_error("N has shape " + shape_of(array) + "; expected (" +
+                              std::to_string(rows) + ", " + std::to_string(cols) + ")");
+    if (array.itemsize() != sizeof(T))
+        throw py::type_error("N has dtype " + std::string(py::str(py::object(array.dtype()))) +
+                             "; expected " + std::string(py::str(py::object(py::dtype::of<T>()))) +
+                             ", as the result");
+    if (!(array.flags() & py::array::c_style) ||
+        reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0)
+        throw py::value_error("N is not C-contiguous and aligned; expected such an array");
+    return static_cast<const T*>(array.data());
+}
+
+py::array tangent_(const py::object& A, const py::object& W, const py::object& N,
+                   const py::object& bias, const py::object& activation, const py::object& out,
+                   const py::object& check_finite, const py::object& n_threads) {
+    const Layer layer = checked_layer(A, W, bias, activation, check_finite, n_threads);
+    const auto in = [&]<class T>(T) {
+        const T* values = checked_values<T>(N, layer);
+        return run<T>(layer, out, [&](T* data) {
+            return tangent(layer.A, layer.W, values, layer.options, data);
+        });
+    };
+    return layer.narrow() ? in(float()) : in(double());
 }
 
 }  // namespace
 
-void register_linear(py::module_& module) { module.def("linear", &linear_); }
+void register_linear(py::module_& module) {
+    module.def("linear", &linear_);
+    module.def("tangent", &tangent_);
+}
 
 }  // namespace bpls::python

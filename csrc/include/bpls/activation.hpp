@@ -1,4 +1,4 @@
-// The activations: forward, inverse and derivative, for float and double.
+// The activations: forward, inverse and derivatives, for float and double.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,17 @@ void forward(Activation activation, const T* in, T* out, std::size_t rows, std::
 template <class T>
 void derivative(Activation activation, const T* z, T* out, std::size_t rows, std::size_t cols,
                 int n_threads = 0);
+
+// J in, where J is the Jacobian, a symmetric matrix, at the z for which forward(z) has these values. It is diagonal but
+// for softmax, whose rows n have diag(n) - n nᵀ. `out` may be `in` or `values`.
+template <class T>
+void jacobian(Activation activation, const T* in, const T* values, T* out, std::size_t rows,
+              std::size_t cols, int n_threads = 0);
+
+// sums[j], for each column, of the squares of that Jacobian's diagonal over all rows; in double, over 256 rows in T.
+template <class T>
+void squared_slopes(Activation activation, const T* values, double* sums, std::size_t rows,
+                    std::size_t cols, int n_threads = 0);
 
 // The z with forward(z) = n. Values are first clipped to `margin` inside every open finite end of the range, relu's to
 // its closed end 0; a margin below the smallest normal number counts as that number. relu gives the preimage of least

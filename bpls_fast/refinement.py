@@ -1,0 +1,396 @@
+"""One refined sweep: how the hidden layers of a network move so that the best output layer for them gets better.
+
+The letters are those of the method: X enters the network, N are the values of a hidden layer, T is what the outputs
+should be before their activation, R what is left of it, D a residual pulled back to the pre-activations of a layer. The
+output layer has no steps: it is solved for whatever the hidden layers give (variable projection).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpls_fast.kernels import cross, gram, linear, solve, tangent
+from bpls_fast.network import Network, scaled_inputs
+from bpls_fast.report import Recorder
+from bpls_fast.sweep import (
+    LARGEST_EPS,
+    LARGEST_FLOAT32_OFFSET,
+    LARGEST_OFFSET,
+    standardization,
+)
+
+__all__ = ["Forward", "Output", "Refinement", "Rows"]
+
+Array = NDArray[Any]
+Weights = list[NDArray[np.float64]]
+
+DAMPING = 0.5
+"""What is added to the curvature of every neuron, as a share of the mean of its layer."""
+
+CONJUGACY = 0.9
+"""How much of the last directions is kept at most."""
+
+HALVINGS = 6
+"""How often a step that raises the loss is halved before its directions are given up."""
+
+
+class Rows(NamedTuple):
+    """Rows that a sweep sees: what enters the network, what its outputs should be, the weights of the rows.
+
+    The first `trial` rows are those on which step lengths are found and tried; they should be a fair sample of all.
+    """
+
+    X: Array
+    T: Array
+    weights: Array | None
+    trial: int
+
+    def for_trial(self) -> Rows:
+        """Give the rows on which steps are tried."""
+        weights = None if self.weights is None else self.weights[: self.trial]
+        return Rows(self.X[: self.trial], self.T[: self.trial], weights, self.trial)
+
+    def total_weight(self) -> float:
+        """Give the number of rows, or the sum of their weights."""
+        return len(self.X) if self.weights is None else float(self.weights.sum(dtype=np.float64))
+
+    def squares(self) -> float:
+        """Give |T|², weighted."""
+        of_rows = np.einsum("ij,ij->i", self.T, self.T, dtype=np.float64)
+        return float(of_rows.sum() if self.weights is None else (of_rows * self.weights).sum())
+
+
+class Output(NamedTuple):
+    """The output layer W that is best for some values N of the last hidden layer.
+
+    `G` is NᵀN with the ridge of the layer on its diagonal, `loss` the least value of |T - N W|² + ridge·|W|².
+    """
+
+    W: NDArray[np.float64]
+    G: NDArray[np.float64]
+    loss: float
+
+
+class Forward(NamedTuple):
+    """Rows on their way through the network.
+
+    `Z` are the pre-activations of the first layer, of the rows for trial alone; `N` the values of every hidden layer.
+    """
+
+    Z: Array
+    N: list[Array]
+    output: Output
+
+
+class Refinement:
+    """The hidden layers of a network on their way from sweep to sweep.
+
+    Parameters
+    ----------
+    net : Network
+        Gives sizes, activations, bias and the hidden weights to begin with; it is left alone.
+    record : Recorder
+        Where times go. Its eps is the ridge of the hidden layers, relative to the mean of their Gram's diagonal.
+    output_eps : float
+        The ridge of the output layer, relative in the same way.
+    standardize : bool
+        Whether the ridge of the first layer is that of columns with mean 0 and mean square 1.
+
+    Attributes
+    ----------
+    hidden : list of arrays
+        The weights of the hidden layers, as the last sweep left them.
+    known : Forward or None
+        How the rows for trial of the last sweep run through the network, as it left them.
+    failed : bool
+        Whether the last sweep found no step that lowers the loss; the next one begins new directions.
+    """
+
+    def __init__(
+        self, net: Network, record: Recorder, *, output_eps: float, standardize: bool
+    ) -> None:
+        self.net = net
+        self.record = record
+        self.output_eps = output_eps
+        self.standardize = standardize
+        self.hidden: Weights = [W.copy() for W in net.weights[:-1]]
+        self.failed = False
+        self._inverse: NDArray[np.float64] = np.empty((0, 0))
+        self._directions: Weights = []
+        self._gradients: Weights = []
+        self._slope = 0.0
+        self.known: Forward | None = None
+        self._memory: dict[str, Array] = {}
+
+    def learn_inputs(self, G: NDArray[np.float64], exact: bool) -> None:
+        """Invert the Gram matrix of what enters the network, once for many sweeps.
+
+        The ridge of a hidden layer is so large that the inverse is as accurate as a factor, and it is quicker to apply.
+        `exact` says that no entry was rounded to float32 on the way.
+        """
+        with self.record.phase("solve"):
+            if not G.diagonal().any():
+                self._inverse = np.eye(len(G))
+            elif self.standardize:
+                T = standardization(
+                    G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET
+                )
+                inverse = self._solve(T.between(G), np.eye(len(G)))
+                self._inverse = T.back(T.back(inverse).T)
+            else:
+                self._inverse = self._solve(G, np.eye(len(G)))
+
+    def sweep(self, rows: Rows, *, again: bool = False) -> float:
+        """Move the hidden layers once; give the loss before that, per unit of weight.
+
+        `again` says that these are the rows of the last sweep, all of them for trial: how they run through the network
+        is then known.
+        """
+        now = self.known if again and self.known is not None else self.forward(rows)
+        self.known = now
+        R = self._residual(rows, now, "R")
+        gradients, steps = self._steps(rows, now, R)
+        directions = self._conjugate(gradients, steps)
+        if rows.trial < len(rows.X):
+            trial, N = rows.for_trial(), [N[: rows.trial] for N in now.N]
+            before = Forward(now.Z, N, self.solve_output(N[-1], trial))
+            R = self._residual(trial, before, "R of trial")
+        else:
+            trial, before = rows, now
+        with self.record.phase("step"):
+            W = self._cast(directions[0], trial.X, R.dtype)
+            V = self._buffer("V", before.Z.shape, R.dtype)
+            linear(trial.X, W, bias=self.net.bias, out=V, check_finite=False)
+            lengths = self._lengths(trial, before, R, directions, V)
+        self._move(trial, before, directions, lengths, V)
+        return now.output.loss / rows.total_weight()
+
+    def forward(self, rows: Rows, hidden: Weights | None = None) -> Forward:
+        """Run rows through the hidden layers and solve the output layer for what they give.
+
+        `hidden` are other weights than the present ones.
+        """
+        hidden = self.hidden if hidden is None else hidden
+        with self.record.phase("forward"):
+            W = self._cast(hidden[0], rows.X, rows.T.dtype)
+            first, bias, count = self.net.activations[0], self.net.bias, rows.trial
+            Z = self._buffer("Z", (count, W.shape[1]), W.dtype)
+            linear(rows.X[:count], W, bias=bias, out=Z, check_finite=False)
+            N = self._buffer("N", (len(rows.X), W.shape[1]), W.dtype)
+            N[:count] = first.forward(Z)
+            if count < len(rows.X):
+                linear(
+                    rows.X[count:],
+                    W,
+                    bias=bias,
+                    activation=first.name,
+                    out=N[count:],
+                    check_finite=False,
+                )
+            values = self._above_first(N, hidden)
+        return Forward(Z, values, self.solve_output(values[-1], rows))
+
+    def solve_output(self, N: Array, rows: Rows) -> Output:
+        """Give the best output layer for the values N of the last hidden layer."""
+        with self.record.phase("gram"):
+            G, C = gram(N, rows.T, bias=self.net.bias, sample_weight=rows.weights)
+        return self.solve_output_of(G, C, rows)
+
+    def solve_output_of(self, G: Array, C: Array, rows: Rows) -> Output:
+        """Give the best output layer for values N from G = NᵀN, which gets the ridge, and C = NᵀT."""
+        with self.record.phase("solve"):
+            diagonal = G.reshape(-1)[:: len(G) + 1]
+            mean, ridge = float(diagonal.mean()), 0.0
+            eps = self.output_eps
+            while mean > 0:
+                diagonal += eps * mean - ridge
+                ridge = eps * mean
+                try:
+                    W = solve(G, C, eps=0)
+                    return Output(W, G, max(rows.squares() - _dot(C, W), 0.0))
+                except np.linalg.LinAlgError:
+                    if eps >= LARGEST_EPS:
+                        raise
+                    eps = max(10 * eps, 1e-12)
+            diagonal += 1.0
+            return Output(np.zeros_like(C), G, rows.squares())
+
+    def _residual(self, rows: Rows, now: Forward, name: str) -> Array:
+        with self.record.phase("target"):
+            R = self._buffer(name, rows.T.shape, rows.T.dtype)
+            W = now.output.W.astype(R.dtype)
+            linear(now.N[-1], W, bias=self.net.bias, out=R, check_finite=False)
+            return np.subtract(rows.T, R, out=R)
+
+    def _steps(self, rows: Rows, now: Forward, R: Array) -> tuple[Weights, Weights]:
+        """Give the gradient of every hidden layer, per unit of weight, and its least-squares step."""
+        if rows.weights is not None:
+            of_rows = rows.weights[:, np.newaxis]
+            R = np.multiply(R, of_rows, out=self._buffer("weighted R", R.shape, R.dtype))
+        gradients: Weights = []
+        steps: Weights = []
+        D, above, curvature = R, now.output.W, np.ones(R.shape[1])
+        for layer in reversed(range(len(self.hidden))):
+            N, activation = now.N[layer], self.net.activations[layer]
+            with self.record.phase("target"):
+                W = self._without_bias(above)
+                curvature = np.einsum("ij,j->i", np.square(W), curvature)
+                curvature *= activation.squared_slopes(N)
+                pulled = self._buffer(f"D {layer}", N.shape, N.dtype)
+                back = W.T.astype(N.dtype)
+                D = tangent(D, back, N, activation=activation.name, out=pulled, check_finite=False)
+            if layer:
+                with self.record.phase("gram"):
+                    G, gradient = gram(now.N[layer - 1], D, bias=self.net.bias)
+                with self.record.phase("solve"):
+                    step = self._solve(G, gradient)
+            else:
+                with self.record.phase("gram"):
+                    scale = self.net.scale_of(rows.X)
+                    gradient = cross(rows.X, D, bias=self.net.bias, scale=scale)
+                with self.record.phase("solve"):
+                    step = linear(self._inverse, gradient)
+            gradient /= rows.total_weight()
+            step /= curvature + DAMPING * curvature.mean() + 1e-300
+            gradients.insert(0, gradient)
+            steps.insert(0, step)
+            above = self.hidden[layer]
+        return gradients, steps
+
+    def _conjugate(self, gradients: Weights, steps: Weights) -> Weights:
+        """Give the directions: the steps, and a part of the last directions (Polak-Ribière+)."""
+        with self.record.phase("step"):
+            slope = sum(map(_dot, gradients, steps))
+            directions = steps
+            if self._slope > 0 and not self.failed:
+                beta = (slope - sum(map(_dot, self._gradients, steps))) / self._slope
+                beta = min(max(beta, 0.0), CONJUGACY)
+                conjugate = [s + beta * d for s, d in zip(steps, self._directions, strict=True)]
+                if sum(map(_dot, gradients, conjugate)) > 0:
+                    directions = conjugate
+            self._gradients, self._directions, self._slope = gradients, directions, slope
+            return directions
+
+    def _lengths(
+        self, rows: Rows, now: Forward, R: Array, directions: Weights, V: Array
+    ) -> NDArray[np.float64]:
+        """Give how far each layer should go: the least-squares solution on the linearized network.
+
+        `V` is what the first direction adds to the pre-activations. What the output layer would make good anyway is
+        taken off the effects of the layers.
+        """
+        net, layers, outputs = self.net, len(directions), R.shape[1]
+        effects = self._buffer("effects", (len(R), (layers + 1) * outputs), R.dtype)
+        top = self._without_bias(now.output.W).astype(R.dtype)
+        for layer, direction in enumerate(directions):
+            activation = net.activations[layer]
+            if layer == 0:
+                change = activation.jacobian(V, now.N[0])
+            else:
+                change = tangent(
+                    now.N[layer - 1],
+                    direction.astype(R.dtype),
+                    now.N[layer],
+                    bias=net.bias,
+                    activation=activation.name,
+                    check_finite=False,
+                )
+            for higher in range(layer + 1, layers):
+                W = self._without_bias(self.hidden[higher]).astype(R.dtype)
+                name = net.activations[higher].name
+                change = tangent(change, W, now.N[higher], activation=name, check_finite=False)
+            effects[:, layer * outputs : (layer + 1) * outputs] = linear(
+                change, top, check_finite=False
+            )
+        effects[:, layers * outputs :] = R
+        E = gram(effects, sample_weight=rows.weights)
+        H = cross(
+            now.N[-1], effects[:, : layers * outputs], bias=net.bias, sample_weight=rows.weights
+        )
+        absorbed = cross(H, solve(now.output.G, H, eps=0))
+        E[: layers * outputs, : layers * outputs] -= absorbed
+        blocks = E.reshape(layers + 1, outputs, layers + 1, outputs)
+        M = np.einsum("ikjk->ij", blocks)
+        system = M[:layers, :layers]
+        system.reshape(-1)[:: layers + 1] += 1e-9 * np.trace(system) / layers + 1e-300
+        lengths: NDArray[np.float64] = np.linalg.solve(system, M[:layers, layers])
+        return lengths
+
+    def _move(
+        self,
+        rows: Rows,
+        before: Forward,
+        directions: Weights,
+        lengths: NDArray[np.float64],
+        V: Array,
+    ) -> None:
+        """Go along the directions; where that raises the loss of the rows for trial, half as far, and so on."""
+        self.failed = True
+        if not np.isfinite(lengths).all():
+            return
+        for halvings in range(HALVINGS):
+            with self.record.phase("step"):
+                pairs = zip(self.hidden, lengths, directions, strict=True)
+                hidden = [W + length * direction for W, length, direction in pairs]
+                Z = V * V.dtype.type(lengths[0])
+                Z += before.Z
+                values = self._above_first(self.net.activations[0].forward(Z), hidden)
+            after = Forward(Z, values, self.solve_output(values[-1], rows))
+            if after.output.loss <= before.output.loss:
+                self.hidden, self.failed, self.known = hidden, False, after
+                if halvings:
+                    self._slope = 0.0
+                return
+            lengths = lengths / 2
+
+    def _above_first(self, N: Array, hidden: Weights) -> list[Array]:
+        """Give the values of all hidden layers from those of the first."""
+        values = [N]
+        for W, activation in zip(hidden[1:], self.net.activations[1:], strict=False):
+            W = W.astype(N.dtype)
+            values.append(
+                linear(
+                    values[-1],
+                    W,
+                    bias=self.net.bias,
+                    activation=activation.name,
+                    check_finite=False,
+                )
+            )
+        return values
+
+    def _solve(self, G: Array, C: Array) -> NDArray[np.float64]:
+        """Solve with the ridge of a hidden layer, which grows where it is too small."""
+        if not G.diagonal().any():
+            return np.zeros_like(C)
+        while True:
+            eps = self.record.report.eps
+            try:
+                return solve(G, C, eps=eps)
+            except np.linalg.LinAlgError as error:
+                if eps >= LARGEST_EPS:
+                    raise
+                self.record.grow_eps(max(10 * eps, 1e-12), error)
+
+    def _cast(self, W: NDArray[np.float64], X: Array, dtype: Any) -> Array:
+        """Give the weights of the first layer in the type of the arithmetic, the scale of the inputs in them."""
+        return scaled_inputs(W, self.net.scale_of(X), self.net.bias).astype(dtype)
+
+    def _without_bias(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
+        return W[: len(W) - self.net.bias]
+
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Give memory that is kept from sweep to sweep."""
+        size = int(np.prod(shape))
+        kept = self._memory.get(name)
+        if kept is None or kept.size < size:
+            kept = self._memory[name] = np.empty(size, dtype)
+        return kept[:size].reshape(shape)
+
+
+def _dot(A: Array, B: Array) -> float:
+    """Give ΣΣ A B, the same bits whatever the threads."""
+    return float(np.einsum("ij,ij->", A, B))
