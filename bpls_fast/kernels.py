@@ -360,7 +360,7 @@ def tangent(
     check_finite: bool = True,
     n_threads: int | None = None,
 ) -> NDArray[Any]:
-    """Derivatives through one layer, J (A W + b), in one pass over A.
+    """Differentiate through one layer: J (A W + b), in one pass over A.
 
     J is the Jacobian of the activation where it has the values N. So a change dW of a layer's weights changes its
     values by `tangent(A, dW, N)`, and a change dA of what enters it by `tangent(dA, W, N)`. J is symmetric:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bpls_fast.activation import activations
 from bpls_fast.kernels import gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
@@ -29,10 +30,13 @@ FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 2
 """Chunks begin small, when any rows show the way, and double after some sweeps."""
 
 ROWS_PER_NEURON = 25
-"""A first chunk has at least so many rows for every neuron of the last hidden layer: they determine the output layer."""
+"""A first chunk has at least so many rows for each neuron of the last hidden layer: they determine the output layer."""
 
-WHOLE_SWEEPS = 60
-"""Sweeps, by default, where all rows are seen by each."""
+ROWS_PER_SWEEP, FEWEST_SWEEPS = 80, 5
+"""Where each sweep sees all rows there is one for so many of them: fewer rows are learnt by heart in fewer sweeps."""
+
+CALIBRATION_ROWS = 1000
+"""At most so many rows are used to calibrate probabilities."""
 
 TRIAL_SHARE = 4
 """Of a chunk, one row in so many is used to find and try the lengths of steps."""
@@ -62,7 +66,7 @@ def fit_refined(
     max_sweeps: int | None = None,
     chunk_rows: int | None = None,
     eps: float = 5.0,
-    output_eps: float = 1e-6,
+    output_eps: float | None = None,
     start: str = "scaled",
     standardize: bool = False,
     tol: float = 1e-5,
@@ -87,15 +91,17 @@ def fit_refined(
     max_passes : float
         Passes over the data at most, where it is cut into chunks.
     max_sweeps : int, optional
-        Sweeps at most; by default 60 where each sees all rows, and as many as `max_passes` allows where not.
+        Sweeps at most. By default as many as `max_passes` allows; where each sees all rows, one for every 80 of them,
+        5 at least.
     chunk_rows : int, optional
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,
         2500 at first (or 25 for every neuron), growing to four times that.
     eps : float
         The ridge of the hidden layers, relative to the mean of their Gram's diagonal: the larger, the better the
         network generalizes, and the slower it learns.
-    output_eps : float
-        The ridge of the output layer, relative in the same way.
+    output_eps : float, optional
+        The ridge of the output layer, relative in the same way. By default, where every sweep sees all rows, the one
+        that generalized cross-validation prefers for the start; otherwise 1e-6.
     start : {"scaled", "network"}
         Whether the hidden weights are first shifted and scaled so that every pre-activation has mean 0 and standard
         deviation 1 over the data, or taken as they are, to go on with a network that was trained before.
@@ -155,7 +161,7 @@ def fit_refined(
             if start == "scaled":
                 begin.weights = scaled_start(begin, sample.X)
         fit = _Fit(begin, record, samples, held, sample, output_eps, standardize)
-        sizes = _chunk_sizes(len(samples.X), net.layer_sizes[-2], chunk_rows)
+        sizes = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
         stopped = fit.run(sizes, random, max_passes, max_sweeps, tol, patience)
         report = record.finish(stopped)
     net.weights, net.input_scale, net.classes = fit.best.weights, begin.input_scale, classes
@@ -163,7 +169,7 @@ def fit_refined(
 
 
 class Samples(NamedTuple):
-    """Training rows. Of labels, `targets` has a row for each class and `labels` says which; of numbers, one for each."""
+    """Rows. Of labels, `targets` has a row for each class and `labels` says which; of numbers, one for each row."""
 
     X: Array
     targets: Array
@@ -176,6 +182,24 @@ class Samples(NamedTuple):
         if self.labels is None:
             return Samples(self.X[chosen], self.targets[chosen], None, weights)
         return Samples(self.X[chosen], self.targets, self.labels[chosen], weights)
+
+    def followed_by(self, later: Samples, most: int) -> Samples:
+        """Give these rows and later ones, of all the latest."""
+        X = np.concatenate([self.X, later.X])[-most:]
+        weights = self.weights
+        if weights is not None or later.weights is not None:
+            of_both = [
+                np.ones(len(part.X), X.dtype if X.dtype == np.float64 else np.float32)
+                if part.weights is None
+                else part.weights
+                for part in (self, later)
+            ]
+            weights = np.concatenate(of_both)[-most:]
+        if self.labels is None or later.labels is None:
+            return Samples(X, np.concatenate([self.targets, later.targets])[-most:], None, weights)
+        return Samples(
+            X, self.targets, np.concatenate([self.labels, later.labels])[-most:], weights
+        )
 
     def whole(self) -> Rows:
         """Give all rows to a sweep."""
@@ -203,15 +227,21 @@ class _Fit:
         samples: Samples,
         held: Samples | None,
         sample: Samples,
-        output_eps: float,
+        output_eps: float | None,
         standardize: bool,
     ) -> None:
+        self.cross_validates = output_eps is None
         self.begin = begin
         self.record = record
         self.samples = samples
         self.held = held
         self.best = begin
-        self.refinement = Refinement(begin, record, output_eps=output_eps, standardize=standardize)
+        self.refinement = Refinement(
+            begin,
+            record,
+            output_eps=1e-6 if output_eps is None else output_eps,
+            standardize=standardize,
+        )
         if self.refinement.hidden:
             X, weights = sample.X, sample.weights
             with record.phase("gram"):
@@ -240,7 +270,9 @@ class _Fit:
         while not stopped:
             size = next(sizes)
             whole = size >= count
-            if report.iterations == (WHOLE_SWEEPS if max_sweeps is None and whole else max_sweeps):
+            if max_sweeps is None and whole:
+                max_sweeps = max(FEWEST_SWEEPS, count // ROWS_PER_SWEEP)
+            if report.iterations == max_sweeps:
                 stopped = f"{report.iterations} sweeps"
                 break
             if not whole and seen + size > most_rows:
@@ -249,6 +281,8 @@ class _Fit:
             try:
                 with self.record.phase("start"):
                     rows = chunks.next(size) if not whole or rows is None else rows
+                if whole and self.cross_validates and report.iterations == 0:
+                    self.refinement.cross_validate(rows)
                 loss = self.refinement.sweep(rows, again=whole)
             except (TooLargeError, np.linalg.LinAlgError) as error:
                 if report.iterations == 0:
@@ -327,12 +361,17 @@ class _Fit:
 
     def _finished(self, hidden: Weights, output: NDArray[np.float64], rows: Rows) -> Network:
         network = self.begin.with_weights([*hidden, output])
-        if self.samples.labels is not None and network.activations[-1].name == "softmax":
-            with self.record.phase("forward"):
-                few = rows.for_trial()
-                output = output * _temperature(network.decision(few.X), few)
-                network.weights = [*hidden, output]
+        return calibrated(network, self.samples.labels is not None, rows, self.record)
+
+
+def calibrated(network: Network, has_labels: bool, rows: Rows, record: Recorder) -> Network:
+    """Give a network whose softmax outputs are probabilities, for what they are at the rows for trial."""
+    if not has_labels or network.activations[-1].name != "softmax":
         return network
+    few = rows._replace(trial=min(rows.trial, CALIBRATION_ROWS)).for_trial()
+    with record.phase("forward"):
+        *hidden, output = network.weights
+        return network.with_weights([*hidden, output * _temperature(network.decision(few.X), few)])
 
 
 class _Chunks:
@@ -389,30 +428,38 @@ def scaled_start(net: Network, X: Array) -> Weights:
 
 
 def _temperature(outputs: Array, rows: Rows) -> float:
-    """Give the factor of the outputs with which their softmax has the least cross-entropy, by Newton's method."""
+    """Give the factor of the outputs with which their softmax has the least cross-entropy, by Newton's method.
+
+    Rows that are all classified rightly would make it infinite: it is kept below 20, where a class that should be at 1
+    and the others at 0 are far apart.
+    """
     outputs = outputs.astype(np.float64)
-    labels = rows.T.argmax(axis=1)[:, np.newaxis]
+    right = np.take_along_axis(outputs, rows.T.argmax(axis=1)[:, np.newaxis], axis=1)
+    outputs -= right
     weights = np.ones(len(outputs)) if rows.weights is None else rows.weights.astype(np.float64)
-    outputs -= np.take_along_axis(outputs, labels, axis=1)
-    factor = 1.0
-    for _ in range(20):
-        p = np.exp(factor * (outputs - outputs.max(axis=1, keepdims=True)))
-        p /= p.sum(axis=1, keepdims=True)
-        mean = (p * outputs).sum(axis=1)
-        slope = weights @ mean
-        bend = weights @ ((p * outputs**2).sum(axis=1) - mean**2)
+    factor = 5.0
+    for _ in range(10):
+        p = activations["softmax"].forward(factor * outputs)
+        p *= outputs
+        mean = p.sum(axis=1)
+        p *= outputs
+        slope, bend = weights @ mean, weights @ (p.sum(axis=1) - mean**2)
         if not bend > 0:
             break
-        change = float(np.clip(slope / bend, -2 * factor, factor / 2))
+        change = float(np.clip(slope / bend, factor - 20, factor / 2))
         factor -= change
-        if abs(change) < 1e-3 * factor:
+        if abs(change) < 1e-2 * factor:
             break
-    return factor if np.isfinite(factor) else 1.0
+    return factor
 
 
-def _chunk_sizes(count: int, width: int, chunk_rows: int | None) -> Iterator[int]:
+def first_chunk(net: Network) -> int:
+    """Give how many rows the first sweeps see."""
+    return max(FIRST_CHUNK, ROWS_PER_NEURON * net.layer_sizes[-2])
+
+
+def _chunk_sizes(count: int, first: int, chunk_rows: int | None) -> Iterator[int]:
     """Give the rows of every sweep."""
-    first = max(FIRST_CHUNK, ROWS_PER_NEURON * width)
     if chunk_rows is not None or count <= 2 * first:
         size = min(count, chunk_rows or count)
         while True:
@@ -477,14 +524,14 @@ def _check_options(
     max_passes: float,
     max_sweeps: int | None,
     chunk_rows: int | None,
-    output_eps: float,
+    output_eps: float | None,
     start: str,
     tol: float,
     patience: int,
 ) -> None:
     for name, number, least in (
         ("max_passes", max_passes, np.nextafter(0, 1)),
-        ("output_eps", output_eps, 0),
+        ("output_eps", 0 if output_eps is None else output_eps, 0),
         ("tol", tol, 0),
     ):
         real = isinstance(number, (int, float, np.integer, np.floating))

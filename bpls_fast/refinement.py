@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.kernels import cross, gram, linear, solve, tangent
+from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, tangent
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.report import Recorder
 from bpls_fast.sweep import (
@@ -35,6 +35,10 @@ CONJUGACY = 0.9
 
 HALVINGS = 6
 """How often a step that raises the loss is halved before its directions are given up."""
+
+
+OUTPUT_EPS = np.logspace(1, -6, 8)
+"""The ridges that cross-validation chooses from; of equals it takes the first."""
 
 
 class Rows(NamedTuple):
@@ -66,11 +70,12 @@ class Rows(NamedTuple):
 class Output(NamedTuple):
     """The output layer W that is best for some values N of the last hidden layer.
 
-    `G` is NᵀN with the ridge of the layer on its diagonal, `loss` the least value of |T - N W|² + ridge·|W|².
+    `G` is NᵀN with the ridge on its diagonal, `C` is NᵀT, `loss` the least value of |T - N W|² + ridge·|W|².
     """
 
     W: NDArray[np.float64]
     G: NDArray[np.float64]
+    C: NDArray[np.float64]
     loss: float
 
 
@@ -210,13 +215,43 @@ class Refinement:
                 ridge = eps * mean
                 try:
                     W = solve(G, C, eps=0)
-                    return Output(W, G, max(rows.squares() - _dot(C, W), 0.0))
+                    return Output(W, G, C, max(rows.squares() - _dot(C, W), 0.0))
                 except np.linalg.LinAlgError:
                     if eps >= LARGEST_EPS:
                         raise
                     eps = max(10 * eps, 1e-12)
             diagonal += 1.0
-            return Output(np.zeros_like(C), G, rows.squares())
+            return Output(np.zeros_like(C), G, C, rows.squares())
+
+    def cross_validate(self, rows: Rows) -> None:
+        """Set the ridge of the output layer to what generalized cross-validation prefers for the present features.
+
+        With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s of NᵀN; the error is
+        |T - N W|² / (rows - freedom)². Weights count as repetitions, but the rows never as fewer than they are.
+        """
+        now = self.forward(rows)
+        G, C, n = now.output.G, now.output.C, len(now.output.G)
+        with self.record.phase("solve"):
+            mean = float(G.diagonal().mean())
+            if mean == 0:
+                return
+            rounding = n * float(np.finfo(rows.T.dtype).eps)
+            grid = OUTPUT_EPS[rounding <= OUTPUT_EPS]
+            systems = np.broadcast_to(G, (len(grid), n, n)).copy()
+            systems.reshape(len(grid), -1)[:, :: n + 1] += (grid * mean)[:, np.newaxis]
+            sides = np.concatenate([C, np.eye(n)], axis=1)
+            solved = solve_batched(
+                systems, np.broadcast_to(sides, (len(grid), *sides.shape)), eps=0
+            )
+            W, inverses = solved[:, :, : C.shape[1]], solved[:, :, C.shape[1] :]
+            squares, ridge = rows.squares(), grid * mean
+            left = squares - np.einsum("kij,ij->k", W, C) - ridge * np.einsum("kij,kij->k", W, W)
+            left = np.maximum(left, 100 * np.finfo(rows.T.dtype).eps * squares)
+            freedom = n - ridge * np.einsum("kii->k", inverses)
+            remaining = max(len(rows.X), rows.total_weight()) - freedom
+            error = np.where(remaining >= 1, left / np.square(remaining), np.inf)
+            self.output_eps = float(grid[np.argmin(error)])
+        self.known = now._replace(output=self.solve_output_of(G, C, rows))
 
     def _residual(self, rows: Rows, now: Forward, name: str) -> Array:
         with self.record.phase("target"):

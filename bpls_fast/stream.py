@@ -1,0 +1,142 @@
+"""Refined sweeps over rows that arrive little by little: what is kept of them does not grow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpls_fast.kernels import gram
+from bpls_fast.network import Network
+from bpls_fast.refined import (
+    AVERAGE,
+    DOUBLINGS,
+    PHASES,
+    Samples,
+    calibrated,
+    first_chunk,
+    scaled_start,
+)
+from bpls_fast.refinement import Refinement, Weights
+from bpls_fast.report import FitReport, Recorder
+
+__all__ = ["Stream"]
+
+REFRESH = 16
+"""The Gram matrix of the inputs is inverted again after 1, 2, 4, 8 and then every so many chunks."""
+
+
+class Stream:
+    """A network that learns from chunks of rows as they come.
+
+    A sweep is made over the latest rows whenever a quarter of a chunk of new ones has come; between sweeps new rows
+    change the output layer alone.
+
+    Parameters
+    ----------
+    net : Network
+        Trained in place by `update`. Its hidden weights are scaled to the first rows.
+    eps, output_eps, standardize
+        As in `fit_refined`.
+    forgetting : float
+        The share of the past that a chunk of new rows leaves in the Gram matrices, from 0 to 1.
+    seed : int
+        What the order of rows is drawn with.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        *,
+        eps: float = 5.0,
+        output_eps: float = 1e-6,
+        forgetting: float = 0.5,
+        standardize: bool = False,
+        seed: int = 0,
+    ) -> None:
+        number = isinstance(forgetting, (int, float, np.integer, np.floating))
+        if not number or not 0 <= forgetting <= 1:
+            raise ValueError(f"forgetting is {forgetting!r}; expected a number from 0 to 1")
+        self.net = net
+        self.record = Recorder("refined sweeps over a stream", eps, phases=PHASES)
+        self.forgetting = float(forgetting)
+        self.refinement = Refinement(
+            net, self.record, output_eps=output_eps, standardize=standardize
+        )
+        self.chunk = first_chunk(net) << DOUBLINGS
+        self.random = np.random.default_rng(seed)
+        self.mean: Weights = []
+        self._latest: Samples | None = None
+        self._new = 0
+        self._inputs = Past()
+        self._outputs = Past()
+
+    def update(self, samples: Samples) -> FitReport:
+        """Learn from more rows, and give the report on all of them so far."""
+        step = self.chunk // 4
+        for first in range(0, len(samples.X), step):
+            self._take(samples.take(slice(first, first + step)))
+        return self.record.finish("all rows so far were seen")
+
+    def _take(self, new: Samples) -> None:
+        report, begins = self.record.report, self._latest is None
+        latest = new if self._latest is None else self._latest.followed_by(new, self.chunk)
+        self._latest = latest
+        self._new += len(new.X)
+        if begins and self.refinement.hidden:
+            with self.record.phase("start"):
+                self.net.weights = scaled_start(self.net, new.X)
+            self.refinement.hidden = self.net.weights[:-1]
+            self.mean = self.refinement.hidden
+        if self.refinement.hidden:
+            self._learn_inputs(new)
+            if begins or self._new >= self.chunk // 4:
+                order = self.random.permutation(len(latest.X))
+                rows = latest.take(order).whole()
+                loss = self.refinement.sweep(rows._replace(trial=-(-len(order) // 4)))
+                report.iterations += 1
+                report.rows, report.loss = [len(order)], [loss]
+                keep = AVERAGE * (report.iterations > 1)
+                pairs = zip(self.mean, self.refinement.hidden, strict=True)
+                self.mean = [keep * mean + (1 - keep) * W for mean, W in pairs]
+                self._new = 0
+        self._solve_output(new)
+
+    def _learn_inputs(self, new: Samples) -> None:
+        X = new.X
+        with self.record.phase("gram"):
+            G = gram(X, bias=self.net.bias, scale=self.net.scale_of(X), sample_weight=new.weights)
+        self._inputs.add(self._kept(new), G)
+        updates = self._inputs.updates
+        if updates % REFRESH == 0 or updates in (1, 2, 4, 8):
+            exact = X.dtype == np.float64
+            self.refinement.learn_inputs(self._inputs.total, exact)
+
+    def _solve_output(self, new: Samples) -> None:
+        rows = new.whole()
+        with self.record.phase("forward"):
+            network = self.net.with_weights([*self.mean, self.net.weights[-1]])
+            N = network.layer_inputs(new.X)[-1]
+        with self.record.phase("gram"):
+            scale = 1.0 if self.mean else network.scale_of(new.X)
+            G, C = gram(N, rows.T, bias=self.net.bias, scale=scale, sample_weight=new.weights)
+        self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1))
+        both = self._outputs.total
+        output = self.refinement.solve_output_of(both[:, : len(G)].copy(), both[:, len(G) :], rows)
+        network.weights = [*self.mean, output.W]
+        has_labels = new.labels is not None
+        self.net.weights = calibrated(network, has_labels, rows, self.record).weights
+
+    def _kept(self, new: Samples) -> float:
+        return float(self.forgetting ** (len(new.X) / self.chunk))
+
+
+class Past:
+    """A sum in which what was added earlier counts less."""
+
+    def __init__(self) -> None:
+        self.updates = 0
+        self.total: NDArray[np.float64] = np.zeros(())
+
+    def add(self, kept: float, term: NDArray[np.float64]) -> None:
+        self.total = kept * self.total + term
+        self.updates += 1
