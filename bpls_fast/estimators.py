@@ -18,8 +18,10 @@ from bpls_fast.classifier import fit_classifier
 from bpls_fast.injective import REFINEMENTS, fit_injective
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
+from bpls_fast.refined import Samples, fit_refined, targets_of
 from bpls_fast.report import FitReport
-from bpls_fast.samples import float_of
+from bpls_fast.samples import float_of, weights_of_classes
+from bpls_fast.stream import Stream
 from bpls_fast.sweep import LARGEST_FLOAT32_OFFSET, LARGEST_OFFSET
 
 try:
@@ -54,15 +56,26 @@ EPS_GRID = np.logspace(1, -8, 19)
 """The ridges that cross-validation chooses from; of equals it takes the first."""
 
 
+REFINED_EPS = 7.0
+"""The ridge of the hidden layers in refined sweeps."""
+
+PAPER_EPS, PAPER_ITERATIONS = 1e-5, 15
+"""What the paper's algorithm for classes is given by default."""
+
+
 class Start(NamedTuple):
     """A random network, the rows to train it on, and what was taken off their columns: mostly nothing."""
 
     net: Network
     X: Array
     offset: Array
+    seed: int
+    is_trained: bool = False
 
     def fold_offset(self) -> None:
         """Make the trained network take rows that nothing was taken off."""
+        if not self.offset.any():
+            return
         first, *others = self.net.weights
         first = first.copy()
         first[-1] -= self.offset @ first[:-1]
@@ -70,12 +83,15 @@ class Start(NamedTuple):
 
 
 class _BPLS(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: checks, the start, the rows of a prediction."""
+    """What both estimators share: checks, the start, refined sweeps, the rows of a prediction."""
+
+    _stream: Stream | None = None  # that partial_fit adds rows to
+    classes_: Array
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
         """Give X, y and the weights, checked; remember the columns."""
-        if self.method != "paper":
-            raise ValueError(f"method is {self.method!r}; expected 'paper'")
+        if self.method not in ("refined", "paper"):
+            raise ValueError(f"method is {self.method!r}; expected 'refined' or 'paper'")
         X, y = validate_data(self, X, y=y, dtype=ROW_TYPES, **options)
         if sample_weight is None:
             return X, y, None
@@ -96,7 +112,7 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         self, X: Array, weights: Array | None, outputs: int, output_activation: str, spread: float
     ) -> Start:
         """Give a random network whose first layer expects the columns of X as they are."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = self._seed()
         sizes = [X.shape[1], *_checked_sizes(self.hidden_layer_sizes), outputs]
         net = Network(sizes, self.activation, output_activation, seed=seed)
         first, *others = (W * (spread * np.sqrt(3 / len(W))) for W in net.weights)
@@ -111,11 +127,106 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         net.weights = [first, *others]
         if offset.any():
             X = np.subtract(X, offset, out=np.empty_like(X), casting="same_kind")
-        return Start(net, X, offset)
+        return Start(net, X, offset, seed)
+
+    def _refine(
+        self,
+        rows: Array,
+        Y: Array,
+        weights: Array | None,
+        start: Start,
+        **options: Any,
+    ) -> None:
+        """Train by refined sweeps and keep network and report."""
+        self.report_: FitReport = fit_refined(
+            start.net,
+            start.X,
+            Y,
+            max_passes=self.max_passes,
+            max_sweeps=self.max_iter,
+            eps=REFINED_EPS if self.eps is None else self.eps,
+            start="network" if start.is_trained else "scaled",
+            standardize=rows.dtype != np.uint8,
+            validation_fraction=self.validation_fraction if self._stops_early() else 0.0,
+            patience=self.n_iter_no_change,
+            sample_weight=weights,
+            seed=start.seed,
+            verbose=self.verbose,
+            **options,
+        )
+
+    def _stops_early(self) -> bool:
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise TypeError(f"early_stopping is {self.early_stopping!r}; expected True or False")
+        if self.early_stopping and not self.validation_fraction:
+            raise ValueError(
+                f"validation_fraction is {self.validation_fraction!r}; expected a number above 0 and below 1"
+            )
+        return bool(self.early_stopping)
+
+    def _finish(self, start: Start) -> None:
+        start.fold_offset()
+        self.network_ = start.net
+        self.n_iter_ = self.report_.iterations
+        self._stream = None
+
+    def _warm(self, X: Array, outputs: int) -> Start | None:
+        """Give the network of the last fit to go on with, if that is asked for."""
+        if not self.warm_start or not hasattr(self, "network_"):
+            return None
+        if self.method == "paper":
+            raise ValueError("warm_start is True; expected False with method='paper'")
+        return self._trained(X, outputs)
+
+    def _trained(self, X: Array, outputs: int) -> Start:
+        """Give the network of the last fit as a start."""
+        net = self.network_.with_weights(self.network_.weights)
+        sizes = (X.shape[1], *_checked_sizes(self.hidden_layer_sizes), outputs)
+        if net.layer_sizes != sizes:
+            raise ValueError(
+                f"the network to go on with has layers {net.layer_sizes}; expected {sizes}"
+            )
+        return Start(net, X, np.zeros(X.shape[1]), self._seed(), is_trained=True)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _stream_of(
+        self, rows: Array, weights: Array | None, outputs: int, activation: str
+    ) -> Stream:
+        """Give the stream that rows are added to, a new one at the first of them."""
+        if self._stream is not None:
+            return self._stream
+        if hasattr(self, "network_"):
+            start = self._trained(rows, outputs)
+        else:
+            start = self._start(rows, weights, outputs, activation, self._SPREAD)
+        start.net.input_scale = start.net.scale_of(rows)
+        self._offset = start.offset
+        self._stream = Stream(
+            start.net,
+            start="network" if start.is_trained else "scaled",
+            eps=REFINED_EPS if self.eps is None else self.eps,
+            forgetting=self.forgetting,
+            standardize=rows.dtype != np.uint8,
+            seed=start.seed,
+        )
+        return self._stream
+
+    def _learn(self, stream: Stream, rows: Array, samples: Samples) -> None:
+        """Add rows to a stream and keep its network and report."""
+        if self._offset.any():
+            X = np.subtract(rows, self._offset, out=np.empty_like(rows), casting="same_kind")
+            samples = samples._replace(X=X)
+        self.report_ = stream.update(samples)
+        net = stream.net.with_weights(stream.net.weights)
+        Start(net, rows, self._offset, 0).fold_offset()
+        self.network_ = net
+        self.n_iter_ = self.report_.iterations
 
 
 class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
-    """A classifier: a network with softmax outputs, trained in a few backward sweeps (Algorithm 2).
+    """A classifier: a network with softmax outputs, trained in closed form.
 
     Parameters
     ----------
@@ -123,16 +234,32 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         Neurons of every hidden layer; () is a linear classifier.
     activation : str or sequence of str
         The activation of the hidden layers, or one for each of them; names of `bpls_fast.activations`.
-    method : {"paper"}
-        How to train: by the paper's algorithm.
-    max_iter : int
-        Sweeps at most.
-    eps : float
-        The ridge of every layer, relative to the mean of its Gram's diagonal.
+    method : {"refined", "paper"}
+        How to train: by refined sweeps (`bpls_fast.fit_refined`) or by the paper's Algorithm 2
+        (`bpls_fast.fit_classifier`).
+    max_iter : int, optional
+        Sweeps at most. By default what `max_passes` allows; of the paper's algorithm, 15.
+    max_passes : float
+        Passes over the data at most, where refined sweeps see a chunk of it each; see `bpls_fast.fit_refined`.
+    eps : float, optional
+        The ridge of the hidden layers in refined sweeps, relative to the mean of their Gram's diagonal, by default 7:
+        the larger, the better the network generalizes, and the slower it learns. Of the paper's algorithm the ridge of
+        every layer, by default 1e-5.
+    early_stopping : bool
+        Whether refined sweeps hold out a part of the rows, keep the network that does best on it, and end when none is
+        better for `n_iter_no_change` looks.
+    validation_fraction : float
+        The share of the rows that is held out.
+    n_iter_no_change : int
+        See there.
+    warm_start : bool
+        Whether `fit` goes on with the network of the last one.
+    forgetting : float
+        What a chunk of new rows in `partial_fit` leaves of the past: between 0 and 1.
     target, choose_output, margin
-        As in `bpls_fast.fit_classifier`.
+        Of the paper's algorithm: as in `bpls_fast.fit_classifier`.
     class_weight : "balanced" or mapping from labels to weights, optional
-        Multiplies the weights of the rows.
+        Multiplies the weights of the rows. In `partial_fit`, "balanced" goes by all rows so far.
     random_state : int, numpy.random.RandomState or None
         What the start is drawn with. The same number gives the same bits.
     verbose : int
@@ -172,9 +299,15 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         hidden_layer_sizes: Sequence[int] | int = (60,),
         activation: str | Sequence[str] = "softmax",
         *,
-        method: str = "paper",
-        max_iter: int = 15,
-        eps: float = 1e-5,
+        method: str = "refined",
+        max_iter: int | None = None,
+        max_passes: float = 5.0,
+        eps: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        forgetting: float = 0.5,
         target: str = "joint",
         choose_output: str = "mean",
         margin: float | Sequence[float] | None = None,
@@ -186,7 +319,13 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         self.activation = activation
         self.method = method
         self.max_iter = max_iter
+        self.max_passes = max_passes
         self.eps = eps
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.forgetting = forgetting
         self.target = target
         self.choose_output = choose_output
         self.margin = margin
@@ -216,25 +355,85 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         rows, labels, weights = self._fit_rows(X, y, sample_weight)
         check_classification_targets(labels)
         classes = np.unique(labels)
-        start = self._start(rows, weights, len(classes), "softmax", self._SPREAD)
-        self.report_: FitReport = fit_classifier(
-            start.net,
-            start.X,
-            labels,
-            max_iter=self.max_iter,
-            eps=self.eps,
-            target=self.target,
-            choose_output=self.choose_output,
-            margin=self.margin,
-            standardize=rows.dtype != np.uint8,
-            sample_weight=weights,
-            class_weight=self.class_weight,
-            verbose=self.verbose,
-        )
-        start.fold_offset()
-        self.network_ = start.net
+        start = self._warm(rows, len(classes))
+        if start is None:
+            start = self._start(rows, weights, len(classes), "softmax", self._SPREAD)
+        elif not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start is True and y has the classes {classes}; expected {self.classes_} as before"
+            )
+        if self.method == "refined":
+            self._refine(rows, labels, weights, start, class_weight=self.class_weight)
+        else:
+            self.report_ = fit_classifier(
+                start.net,
+                start.X,
+                labels,
+                max_iter=PAPER_ITERATIONS if self.max_iter is None else self.max_iter,
+                eps=PAPER_EPS if self.eps is None else self.eps,
+                target=self.target,
+                choose_output=self.choose_output,
+                margin=self.margin,
+                standardize=rows.dtype != np.uint8,
+                sample_weight=weights,
+                class_weight=self.class_weight,
+                verbose=self.verbose,
+            )
+        self._finish(start)
         self.classes_ = self.network_.classes = classes
-        self.n_iter_ = self.report_.iterations
+        seen = np.bincount(np.searchsorted(classes, labels), weights, len(classes))
+        self._seen = seen.astype(np.float64)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> BPLSClassifier:
+        """Learn from some more rows, by refined sweeps over the latest ones; memory does not grow.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or data frame
+            Of the dtype that it had at the first call.
+        y : (n_samples,) array
+        classes : (n_classes,) array
+            All labels that may come; needed at the first call, unless `fit` was called before.
+        sample_weight : (n_samples,) array, optional
+
+        Returns
+        -------
+        BPLSClassifier
+            The estimator itself.
+        """
+        fitted = hasattr(self, "network_")
+        if not fitted and classes is None:
+            raise ValueError(
+                "classes is None; expected all labels at the first call of partial_fit"
+            )
+        rows, labels, weights = self._fit_rows(X, y, sample_weight, reset=not fitted)
+        check_classification_targets(labels)
+        known = self.classes_ if fitted else np.unique(np.asarray(classes))
+        if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+            raise ValueError(f"classes is {classes!r}; expected {known} as before, or None")
+        unknown = np.setdiff1d(labels, known)
+        if len(unknown):
+            raise ValueError(f"y holds the label {unknown[0]!r}; expected labels among {known}")
+        stream = self._stream_of(rows, weights, len(known), "softmax")
+        index = np.searchsorted(known, labels)
+        if not fitted:
+            self._seen = np.zeros(len(known))
+        self._seen += np.bincount(index, weights, minlength=len(known))
+        if self.class_weight is not None:
+            of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
+            weights = of_classes[index] if weights is None else weights * of_classes[index]
+        dtype = float_of(rows)
+        weights = None if weights is None else weights.astype(dtype)
+        targets = targets_of(known, activations["softmax"]).astype(dtype)
+        self._learn(stream, rows, Samples(rows, targets, index, weights))
+        self.classes_ = self.network_.classes = known
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -282,12 +481,13 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
 
 
 class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
-    """A regressor for one or many outputs: a network trained in one backward sweep (Algorithm 1).
+    """A regressor for one or many outputs: a network trained in closed form.
 
-    Three networks are tried and the one with the smallest training error is kept, which `report_` names: the sweep, the
-    sweep with its output layer solved again, and the random start with nothing but its output layer solved. With one
-    hidden layer of 60 it is usually the last, so that the hidden layer stays random: with 39 of 40 seeds on diabetes,
-    40 on friedman1, 37 on friedman3. With two layers of 60 it is more often the second: 12, 36 and 39 times.
+    The paper's algorithm tries three networks and keeps the one with the smallest training error, which `report_`
+    names: the sweep, the sweep with its output layer solved again, and the random start with nothing but its output
+    layer solved. With one hidden layer of 60 it is usually the last, so that the hidden layer stays random: with 39 of
+    40 seeds on diabetes, 40 on friedman1, 37 on friedman3. With two layers of 60 it is more often the second: 12, 36
+    and 39 times.
 
     Parameters
     ----------
@@ -295,14 +495,32 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         Neurons of every hidden layer; () is linear regression.
     activation : str or sequence of str
         The activation of the hidden layers, or one for each of them; names of `bpls_fast.activations`.
-    method : {"paper"}
-        How to train: by the paper's algorithm.
+    method : {"refined", "paper"}
+        How to train: by refined sweeps (`bpls_fast.fit_refined`) or by the paper's Algorithm 1
+        (`bpls_fast.fit_injective`).
+    max_iter : int, optional
+        Sweeps at most. By default what `max_passes` allows; the paper's algorithm always has one.
+    max_passes : float
+        Passes over the data at most, where refined sweeps see a chunk of it each; see `bpls_fast.fit_refined`.
     eps : float, optional
-        The ridge of every layer, relative to the mean of its Gram's diagonal. By default the one that generalized
-        cross-validation prefers for the output layer of the start (1e-6 without hidden layers), above the rounding of
-        the Gram matrices: of float32 and uint8 rows, 10⁻⁷ times the neurons of the widest layer.
+        The ridge of the hidden layers in refined sweeps, relative to the mean of their Gram's diagonal, by default 7:
+        the larger, the better the network generalizes, and the slower it learns. Of the paper's algorithm the ridge of
+        every layer, by default the one that generalized cross-validation prefers for the output layer of the start
+        (1e-6 without hidden layers), above the rounding of the Gram matrices: of float32 and uint8 rows, 10⁻⁷ times the
+        neurons of the widest layer.
+    early_stopping : bool
+        Whether refined sweeps hold out a part of the rows, keep the network that does best on it, and end when none is
+        better for `n_iter_no_change` looks.
+    validation_fraction : float
+        The share of the rows that is held out.
+    n_iter_no_change : int
+        See there.
+    warm_start : bool
+        Whether `fit` goes on with the network of the last one.
+    forgetting : float
+        What a chunk of new rows in `partial_fit` leaves of the past: between 0 and 1.
     safeguard, target, choose_output, margin
-        As in `bpls_fast.fit_injective`.
+        Of the paper's algorithm: as in `bpls_fast.fit_injective`.
     random_state : int, numpy.random.RandomState or None
         What the start is drawn with. The same number gives the same bits.
     verbose : int
@@ -313,10 +531,10 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
     network_ : Network
         The trained network; it takes rows as `predict` does, and can be saved without scikit-learn.
     report_ : FitReport
-        How the fit went, and in `candidates[best]` which network was kept; its losses are those of outputs with
-        standard deviation 1.
+        How the fit went; its losses are those of outputs with standard deviation 1. After the paper's algorithm
+        `candidates[best]` says which network was kept.
     n_iter_ : int
-        Sweeps done: one.
+        Sweeps done.
     n_features_in_ : int
         Columns of X.
     feature_names_in_ : (n_features_in_,) array
@@ -339,8 +557,15 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         hidden_layer_sizes: Sequence[int] | int = (60,),
         activation: str | Sequence[str] = "tanh",
         *,
-        method: str = "paper",
+        method: str = "refined",
+        max_iter: int | None = None,
+        max_passes: float = 5.0,
         eps: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        forgetting: float = 0.5,
         safeguard: bool = True,
         target: str = "joint",
         choose_output: str = "mean",
@@ -351,7 +576,14 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.method = method
+        self.max_iter = max_iter
+        self.max_passes = max_passes
         self.eps = eps
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.forgetting = forgetting
         self.safeguard = safeguard
         self.target = target
         self.choose_output = choose_output
@@ -381,32 +613,73 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
         Y = given.reshape(len(given), -1)
-        mean, deviation = _moments(Y, weights)
-        deviation[deviation <= 1e-12 * np.abs(mean)] = 1.0
-        Y = (Y - mean) / deviation
-        start = self._start(rows, weights, Y.shape[1], "identity", self._SPREAD)
-        self.report_: FitReport = fit_injective(
-            start.net,
-            start.X,
-            Y,
-            eps=_cross_validated_eps(start, Y, weights) if self.eps is None else self.eps,
-            safeguard=self.safeguard,
-            target=self.target,
-            choose_output=self.choose_output,
-            margin=self.margin,
-            standardize=rows.dtype != np.uint8,
-            sample_weight=weights,
-            verbose=self.verbose,
-        )
-        start.fold_offset()
-        self.network_ = start.net
-        *hidden, output = self.network_.weights
-        output = output * deviation
-        output[-1] += mean
-        self.network_.weights = [*hidden, output]
-        self.n_iter_ = 1
+        self._mean, self._deviation = _scale_of(Y, weights)
+        Y = (Y - self._mean) / self._deviation
+        start = self._warm(rows, Y.shape[1])
+        if start is None:
+            start = self._start(rows, weights, Y.shape[1], "identity", self._SPREAD)
+        if self.method == "refined":
+            self._refine(rows, Y, weights, start)
+        else:
+            self.report_ = fit_injective(
+                start.net,
+                start.X,
+                Y,
+                eps=_cross_validated_eps(start, Y, weights) if self.eps is None else self.eps,
+                safeguard=self.safeguard,
+                target=self.target,
+                choose_output=self.choose_output,
+                margin=self.margin,
+                standardize=rows.dtype != np.uint8,
+                sample_weight=weights,
+                verbose=self.verbose,
+            )
+        self._finish(start)
+        self._unscale_outputs()
         self._one_output = given.ndim == 1
         return self
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> BPLSRegressor:
+        """Learn from some more rows, by refined sweeps over the latest ones; memory does not grow.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or data frame
+            Of the dtype that it had at the first call.
+        y : (n_samples,) or (n_samples, n_outputs) array
+        sample_weight : (n_samples,) array, optional
+
+        Returns
+        -------
+        BPLSRegressor
+            The estimator itself.
+        """
+        fitted = hasattr(self, "network_")
+        rows, given, weights = self._fit_rows(
+            X, y, sample_weight, multi_output=True, y_numeric=True, reset=not fitted
+        )
+        Y = given.reshape(len(given), -1)
+        if not fitted:
+            self._mean, self._deviation = _scale_of(Y, weights)
+            self._one_output = given.ndim == 1
+        elif Y.shape[1] != len(self._mean):
+            raise ValueError(f"y has {Y.shape[1]} columns; expected {len(self._mean)} as before")
+        dtype = float_of(rows)
+        Y = ((Y - self._mean) / self._deviation).astype(dtype)
+        stream = self._stream_of(rows, weights, Y.shape[1], "identity")
+        weights = None if weights is None else weights.astype(dtype)
+        self._learn(stream, rows, Samples(rows, Y, None, weights))
+        self._unscale_outputs()
+        return self
+
+    def _unscale_outputs(self) -> None:
+        """Make the network give outputs of the scale that y has."""
+        *hidden, output = self.network_.weights
+        output = output * self._deviation
+        output[-1] += self._mean
+        self.network_.weights = [*hidden, output]
 
     def predict(self, X: ArrayLike) -> Array:
         """Give the outputs for each row.
@@ -431,6 +704,13 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
 
     def _more_tags(self) -> dict[str, bool]:  # scikit-learn before 1.6
         return {"multioutput": True}
+
+
+def _scale_of(Y: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Give the means and standard deviations of the outputs, 1 where they do not vary."""
+    mean, deviation = _moments(Y, weights)
+    deviation[deviation <= 1e-12 * np.abs(mean)] = 1.0
+    return mean, deviation
 
 
 def _checked_sizes(hidden_layer_sizes: Sequence[int] | int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.activation import activations
+from bpls_fast.activation import Activation, activations
 from bpls_fast.kernels import gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
@@ -41,9 +41,10 @@ CALIBRATION_ROWS = 1000
 TRIAL_SHARE = 4
 """Of a chunk, one row in so many is used to find and try the lengths of steps."""
 
-SAMPLE = 10_000
+SAMPLE = 5_000
 """At most so many rows are used to scale the start, and for the Gram matrix of the inputs."""
 
+WINDOW = 1e-9
 AVERAGE = 0.8
 """How much of the mean of the weights a sweep over a chunk keeps."""
 
@@ -65,7 +66,7 @@ def fit_refined(
     max_passes: float = 5.0,
     max_sweeps: int | None = None,
     chunk_rows: int | None = None,
-    eps: float = 5.0,
+    eps: float = 7.0,
     output_eps: float | None = None,
     start: str = "scaled",
     standardize: bool = False,
@@ -87,7 +88,7 @@ def fit_refined(
     X : (d, inputs) array of uint8, float32 or float64
         The data; bytes are read as they are, no float copy is made.
     Y : (d,) array of labels, or (d, outputs) array of numbers
-        A vector is labels if the network has more than one output.
+        A vector is labels if the network has more than one output, or softmax for its activation.
     max_passes : float
         Passes over the data at most, where it is cut into chunks.
     max_sweeps : int, optional
@@ -159,8 +160,9 @@ def fit_refined(
             samples, held = _hold_out(samples, validation_fraction, random)
             sample = samples.take(_some(len(samples.X), random))
             if start == "scaled":
-                begin.weights = scaled_start(begin, sample.X)
+                begin.weights = scaled_start(begin, sample)
         fit = _Fit(begin, record, samples, held, sample, output_eps, standardize)
+        del sample
         sizes = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
         stopped = fit.run(sizes, random, max_passes, max_sweeps, tol, patience)
         report = record.finish(stopped)
@@ -175,13 +177,20 @@ class Samples(NamedTuple):
     targets: Array
     labels: NDArray[np.intp] | None
     weights: Array | None
+    repetition: float = 1.0  # what a weight of 1 stands for, if weights are repetitions of rows
+
+    def repetitions(self) -> float:
+        """Give how many rows there are if weights are repetitions, and never fewer than there are."""
+        if self.weights is None:
+            return len(self.X)
+        return max(len(self.X), self.repetition * float(self.weights.sum(dtype=np.float64)))
 
     def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
         """Give some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
         if self.labels is None:
-            return Samples(self.X[chosen], self.targets[chosen], None, weights)
-        return Samples(self.X[chosen], self.targets, self.labels[chosen], weights)
+            return Samples(self.X[chosen], self.targets[chosen], None, weights, self.repetition)
+        return Samples(self.X[chosen], self.targets, self.labels[chosen], weights, self.repetition)
 
     def followed_by(self, later: Samples, most: int) -> Samples:
         """Give these rows and later ones, of all the latest."""
@@ -282,7 +291,7 @@ class _Fit:
                 with self.record.phase("start"):
                     rows = chunks.next(size) if not whole or rows is None else rows
                 if whole and self.cross_validates and report.iterations == 0:
-                    self.refinement.cross_validate(rows)
+                    self.refinement.cross_validate(rows, self.samples.repetitions())
                 loss = self.refinement.sweep(rows, again=whole)
             except (TooLargeError, np.linalg.LinAlgError) as error:
                 if report.iterations == 0:
@@ -346,7 +355,8 @@ class _Fit:
             self.mean = hidden
         else:
             pairs = zip(self.mean, hidden, strict=True)
-            self.mean = [AVERAGE * mean + (1 - AVERAGE) * W for mean, W in pairs]
+            kept = max(AVERAGE, 1 - 1 / (WINDOW * self.record.report.iterations))
+            self.mean = [kept * mean + (1 - kept) * W for mean, W in pairs]
 
     def _barely_fell(self, tol: float) -> bool:
         *_, before, now = [np.inf, *self.record.report.loss]
@@ -403,35 +413,40 @@ class _Chunks:
         return Rows(X, T, None if samples.weights is None else samples.weights[chosen], trial)
 
 
-def scaled_start(net: Network, X: Array) -> Weights:
-    """Give the weights of a network, those of hidden layers such that every pre-activation over X has spread 1.
+def scaled_start(net: Network, samples: Samples) -> Weights:
+    """Give the weights of a network, those of hidden layers such that every pre-activation has spread 1 over some rows.
 
     With a bias it also has mean 0.
     """
+    X, dtype = samples.X, float_of(samples.X)
+    shares = np.full(len(X), 1 / len(X))
+    if samples.weights is not None:
+        shares = samples.weights / samples.weights.sum(dtype=np.float64)
     *hidden, output = net.weights
     scaled: Weights = []
     A = X
     for W, activation in zip(hidden, net.activations, strict=False):
-        dtype = float_of(X)
         from_inputs = W if scaled else scaled_inputs(W, net.scale_of(X), net.bias)
         Z = linear(A, from_inputs.astype(dtype), bias=net.bias)
-        mean = Z.mean(axis=0, dtype=np.float64) if net.bias else np.zeros(Z.shape[1])
-        Z -= mean.astype(dtype)
-        spread = np.sqrt(np.square(Z, dtype=np.float64).mean(axis=0))
+        mean = np.zeros(Z.shape[1])
+        if net.bias:
+            mean = np.einsum("i,ij->j", shares, Z)
+            Z -= mean.astype(dtype)
+        spread = np.sqrt(np.einsum("i,ij,ij->j", shares, Z, Z))
         factor = 1 / np.where(spread > 0, spread, 1.0)
         W = W * factor
         if net.bias:
             W[-1] -= mean * factor
         scaled.append(W)
-        A = activation.forward(Z * factor.astype(dtype))
+        A = activation.forward(np.multiply(Z, factor.astype(dtype), out=Z))
     return [*scaled, output]
 
 
 def _temperature(outputs: Array, rows: Rows) -> float:
     """Give the factor of the outputs with which their softmax has the least cross-entropy, by Newton's method.
 
-    Rows that are all classified rightly would make it infinite: it is kept below 20, where a class that should be at 1
-    and the others at 0 are far apart.
+    Rows that are all classified rightly would make it infinite: it is kept below 10, where outputs that are as they
+    should be, 1 and 0, are far apart.
     """
     outputs = outputs.astype(np.float64)
     right = np.take_along_axis(outputs, rows.T.argmax(axis=1)[:, np.newaxis], axis=1)
@@ -446,7 +461,7 @@ def _temperature(outputs: Array, rows: Rows) -> float:
         slope, bend = weights @ mean, weights @ (p.sum(axis=1) - mean**2)
         if not bend > 0:
             break
-        change = float(np.clip(slope / bend, factor - 20, factor / 2))
+        change = float(np.clip(slope / bend, factor - 10, factor / 2))
         factor -= change
         if abs(change) < 1e-2 * factor:
             break
@@ -504,20 +519,34 @@ def _checked(
 ) -> tuple[Samples, Array | None]:
     """Give the training rows, and the label of each output where there are labels."""
     Y = np.asarray(Y)
-    several = isinstance(net, Network) and net.layer_sizes[-1] > 1
+    several = isinstance(net, Network) and (
+        net.layer_sizes[-1] > 1 or net.activations[-1].name == "softmax"
+    )
+    classes: Array | None = None
     if several and (Y.ndim == 1 or (Y.ndim == 2 and Y.shape[1] == 1)):
         X, labels, classes, weights = checked_classification(net, X, Y, sample_weight, class_weight)
-        output = net.activations[-1]
-        targets = (
-            np.eye(len(classes))
-            if output.name == "softmax"
-            else class_targets(len(classes), output, min(LABEL_FLOOR, 0.5 / len(classes)))
-        )
-        return Samples(X, targets.astype(float_of(X)), labels, weights), classes
-    if class_weight is not None:
+        targets = targets_of(classes, net.activations[-1])
+        samples = Samples(X, targets.astype(float_of(X)), labels, weights)
+    elif class_weight is not None:
         raise ValueError(f"class_weight is {class_weight!r}; expected None, Y holds no labels")
-    X, Y, weights = checked_regression(net, X, Y, sample_weight)
-    return Samples(X, net.activations[-1].inverse(Y), None, weights), None
+    else:
+        X, Y, weights = checked_regression(net, X, Y, sample_weight)
+        samples = Samples(X, net.activations[-1].inverse(Y), None, weights)
+    if weights is None:
+        return samples, classes
+    if sample_weight is not None and class_weight is None:
+        largest = float(np.max(np.asarray(sample_weight)))
+        samples = samples._replace(repetition=largest / float(weights.max()))
+    if not weights.all():
+        samples = samples.take(np.flatnonzero(weights))
+    return samples, classes
+
+
+def targets_of(classes: Array, output: Activation) -> Array:
+    """Give, in row k, what the outputs should be before their activation for class k."""
+    if output.name == "softmax":  # its outputs are calibrated afterwards
+        return np.eye(len(classes))
+    return class_targets(len(classes), output, min(LABEL_FLOOR, 0.5 / len(classes)))
 
 
 def _check_options(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bpls_fast.activation import Activation
 from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, tangent
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.report import Recorder
@@ -223,11 +224,11 @@ class Refinement:
             diagonal += 1.0
             return Output(np.zeros_like(C), G, C, rows.squares())
 
-    def cross_validate(self, rows: Rows) -> None:
+    def cross_validate(self, rows: Rows, repetitions: float) -> None:
         """Set the ridge of the output layer to what generalized cross-validation prefers for the present features.
 
         With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s of NᵀN; the error is
-        |T - N W|² / (rows - freedom)². Weights count as repetitions, but the rows never as fewer than they are.
+        |T - N W|² / (repetitions - freedom)², where the rows are so many if their weights count as repetitions.
         """
         now = self.forward(rows)
         G, C, n = now.output.G, now.output.C, len(now.output.G)
@@ -248,7 +249,7 @@ class Refinement:
             left = squares - np.einsum("kij,ij->k", W, C) - ridge * np.einsum("kij,kij->k", W, W)
             left = np.maximum(left, 100 * np.finfo(rows.T.dtype).eps * squares)
             freedom = n - ridge * np.einsum("kii->k", inverses)
-            remaining = max(len(rows.X), rows.total_weight()) - freedom
+            remaining = repetitions - freedom
             error = np.where(remaining >= 1, left / np.square(remaining), np.inf)
             self.output_eps = float(grid[np.argmin(error)])
         self.known = now._replace(output=self.solve_output_of(G, C, rows))
@@ -273,7 +274,7 @@ class Refinement:
             with self.record.phase("target"):
                 W = self._without_bias(above)
                 curvature = np.einsum("ij,j->i", np.square(W), curvature)
-                curvature *= activation.squared_slopes(N)
+                curvature *= _squared_slopes(activation, N, rows.weights)
                 pulled = self._buffer(f"D {layer}", N.shape, N.dtype)
                 back = W.T.astype(N.dtype)
                 D = tangent(D, back, N, activation=activation.name, out=pulled, check_finite=False)
@@ -350,8 +351,12 @@ class Refinement:
         blocks = E.reshape(layers + 1, outputs, layers + 1, outputs)
         M = np.einsum("ikjk->ij", blocks)
         system = M[:layers, :layers]
-        system.reshape(-1)[:: layers + 1] += 1e-9 * np.trace(system) / layers + 1e-300
-        lengths: NDArray[np.float64] = np.linalg.solve(system, M[:layers, layers])
+        mean = float(np.trace(system)) / layers
+        if not mean > 0:  # no direction changes the outputs
+            return np.zeros(layers)
+        lengths: NDArray[np.float64] = np.linalg.solve(
+            system + 1e-9 * mean * np.eye(layers), M[:layers, layers]
+        )
         return lengths
 
     def _move(
@@ -429,3 +434,12 @@ class Refinement:
 def _dot(A: Array, B: Array) -> float:
     """Give ΣΣ A B, the same bits whatever the threads."""
     return float(np.einsum("ij,ij->", A, B))
+
+
+def _squared_slopes(activation: Activation, N: Array, weights: Array | None) -> Array:
+    """Give, for each neuron, the weighted sum over rows of its squared slope."""
+    if weights is None:
+        return activation.squared_slopes(N)
+    slope = N * (1 - N) if activation.name == "softmax" else activation.jacobian(np.ones_like(N), N)
+    squares: Array = np.einsum("i,ij,ij->j", weights, slope, slope, dtype=np.float64)
+    return squares

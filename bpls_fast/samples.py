@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from bpls_fast.activation import Activation
 from bpls_fast.network import Network, as_matrix, check_finite
 
-__all__ = ["checked_classification", "checked_regression", "class_targets", "float_of"]
+__all__ = [
+    "checked_classification",
+    "checked_regression",
+    "class_targets",
+    "float_of",
+    "weights_of_classes",
+]
 
 Array = NDArray[Any]
 ClassWeight = Mapping[Any, float] | str | None
@@ -58,7 +64,8 @@ def checked_classification(
     index = np.searchsorted(classes, labels)
     weights = _checked_weights(sample_weight, X)
     if class_weight is not None:
-        of_rows = _weights_of_classes(class_weight, classes, index, weights)[index]
+        totals = np.bincount(index, weights, minlength=len(classes)).astype(np.float64)
+        of_rows = weights_of_classes(class_weight, classes, index, totals)[index]
         weights = _moderate(of_rows if weights is None else weights * of_rows, X)
         if not weights.any():
             raise ValueError("class_weight leaves no row a weight above 0; expected at least one")
@@ -143,15 +150,18 @@ def _classes(labels: Array, outputs: int) -> Array:
     return found
 
 
-def _weights_of_classes(
-    class_weight: ClassWeight, classes: Array, index: NDArray[np.intp], weights: Array | None
+def weights_of_classes(
+    class_weight: ClassWeight,
+    classes: Array,
+    index: NDArray[np.intp],
+    totals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
+    """Give the weight of each class; `index` are the classes of rows, `totals` what each class weighs so far."""
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(
                 f"class_weight is {class_weight!r}; expected 'balanced' or a mapping from labels to weights"
             )
-        totals = np.bincount(index, weights, minlength=len(classes))
         present = totals > 0
         share = totals.sum() / present.sum()
         balanced: NDArray[np.float64] = np.divide(

@@ -34,7 +34,9 @@ class Stream:
     Parameters
     ----------
     net : Network
-        Trained in place by `update`. Its hidden weights are scaled to the first rows.
+        Trained in place by `update`.
+    start : {"scaled", "network"}
+        Whether its hidden weights are first scaled to the first rows, as in `fit_refined`, or taken as they are.
     eps, output_eps, standardize
         As in `fit_refined`.
     forgetting : float
@@ -47,7 +49,8 @@ class Stream:
         self,
         net: Network,
         *,
-        eps: float = 5.0,
+        start: str = "scaled",
+        eps: float = 7.0,
         output_eps: float = 1e-6,
         forgetting: float = 0.5,
         standardize: bool = False,
@@ -62,6 +65,7 @@ class Stream:
         self.refinement = Refinement(
             net, self.record, output_eps=output_eps, standardize=standardize
         )
+        self.scales = start == "scaled"
         self.chunk = first_chunk(net) << DOUBLINGS
         self.random = np.random.default_rng(seed)
         self.mean: Weights = []
@@ -83,8 +87,9 @@ class Stream:
         self._latest = latest
         self._new += len(new.X)
         if begins and self.refinement.hidden:
-            with self.record.phase("start"):
-                self.net.weights = scaled_start(self.net, new.X)
+            if self.scales:
+                with self.record.phase("start"):
+                    self.net.weights = scaled_start(self.net, new)
             self.refinement.hidden = self.net.weights[:-1]
             self.mean = self.refinement.hidden
         if self.refinement.hidden:
