@@ -180,6 +180,23 @@ def test_tangent_fills_out_which_may_be_the_values_themselves(name, dtypes):
     assert same_bits(N, expected)
 
 
+@pytest.mark.parametrize("shift", [-25, -1, 1, 25])
+def test_out_that_overlaps_the_values_is_refused(shift):
+    memory = np.ones(65 * 25 + 50)
+    N, out = (memory[first : first + 65 * 25].reshape(65, 25) for first in (25, 25 + shift))
+    with pytest.raises(ValueError, match="out may overlap N in memory"):
+        bf.tangent(np.ones((65, 3)), np.ones((3, 25)), N, activation="sigmoid", out=out)
+    assert (memory == 1).all()
+
+
+def test_nested_lists_are_arrays():
+    A, W, N = random_arguments(4, 50, 4, 40, (np.float64, np.float64), name="sigmoid")
+    expected = bf.tangent(A, W, N, activation="sigmoid")
+    for _ in range(5):
+        lists = bf.tangent(A.tolist(), W.tolist(), N.tolist(), activation="sigmoid")
+        assert same_bits(lists, expected)
+
+
 @each_name
 @pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
 @pytest.mark.parametrize(
