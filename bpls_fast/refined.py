@@ -26,7 +26,7 @@ __all__ = ["fit_refined"]
 
 PHASES = ("start", "forward", "gram", "solve", "target", "step")
 
-FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 2
+FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 1
 """Chunks begin small, when any rows show the way, and double after some sweeps."""
 
 ROWS_PER_NEURON = 25
@@ -44,9 +44,9 @@ TRIAL_SHARE = 4
 SAMPLE = 5_000
 """At most so many rows are used to scale the start, and for the Gram matrix of the inputs."""
 
-WINDOW = 1e-9
-AVERAGE = 0.8
-"""How much of the mean of the weights a sweep over a chunk keeps."""
+LEAST_KEPT, WINDOW = 0.8, 0.25
+"""How much of the mean of the weights a sweep over a chunk keeps: at least so much, and such that the mean reaches back
+over this share of the sweeps."""
 
 FAILURES = 5
 """So many sweeps in a row without a step that lowers the loss end a fit."""
@@ -96,7 +96,7 @@ def fit_refined(
         5 at least.
     chunk_rows : int, optional
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,
-        2500 at first (or 25 for every neuron), growing to four times that.
+        2500 at first (or 25 for every neuron), then twice as many.
     eps : float
         The ridge of the hidden layers, relative to the mean of their Gram's diagonal: the larger, the better the
         network generalizes, and the slower it learns.
@@ -355,7 +355,7 @@ class _Fit:
             self.mean = hidden
         else:
             pairs = zip(self.mean, hidden, strict=True)
-            kept = max(AVERAGE, 1 - 1 / (WINDOW * self.record.report.iterations))
+            kept = max(LEAST_KEPT, 1 - 1 / (WINDOW * self.record.report.iterations))
             self.mean = [kept * mean + (1 - kept) * W for mean, W in pairs]
 
     def _barely_fell(self, tol: float) -> bool:
