@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
 from bpls_fast.refined import (
-    LEAST_KEPT,
     DOUBLINGS,
+    LEAST_KEPT,
     PHASES,
     Samples,
     calibrated,
