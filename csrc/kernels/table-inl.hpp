@@ -51,7 +51,7 @@ constexpr Table make_table(Product u8) noexcept {
             float_product<F64, shapes.f64_mr, shapes.nv>(),
             dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
-            {&factor, &solve_lower, &solve_upper},
+            triangular<F64, shapes.f64_mr, shapes.nv>(),
             interleaved<F64, shapes.batch_nv>(),
             &merge_bits};
 }

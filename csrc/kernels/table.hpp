@@ -103,6 +103,8 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
     void (*solve_upper)(const double* U, std::ptrdiff_t stride, int size, double* B,
                         std::ptrdiff_t B_stride, int cols) noexcept;
+    // As the tiles of the product of double, but they subtract.
+    Tile subtract[max_vectors];
 };
 
 // The widest F64 of any level.
