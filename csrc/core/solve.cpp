@@ -242,8 +242,9 @@ class Workspace {
             const std::size_t depth = n_ - rows.end;
             for (std::size_t i = k; i < rows.end && depth > 0; i += mr)
                 dense.tile(at(i, rows.end), stride, static_cast<int>(std::min(mr, rows.end - i)),
-                           negative + rows.end * columns.size(), width, static_cast<int>(depth),
-                           static_cast<int>(width), at(i, n_ + columns.begin), stride);
+                           negative + rows.end * columns.size(), width, nullptr,
+                           static_cast<int>(depth), static_cast<int>(width),
+                           at(i, n_ + columns.begin), stride);
             table().triangular.solve_upper(at(k, k), stride, static_cast<int>(rows.size()),
                                            at(k, n_ + columns.begin), stride,
                                            static_cast<int>(width));

@@ -65,11 +65,12 @@ struct Product {
     Peak peak;
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. w is a
-// panel, with w_stride nr, or lies in a matrix. c has room for whole vectors.
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. k is
+// in [0, depth), or one of the `depth` numbers `live` where that is not null. w is a panel, with w_stride nr, or lies in a
+// matrix. c has room for whole vectors.
 template <class T>
 using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
-                            std::ptrdiff_t w_stride, int depth, int columns, T* c,
+                            std::ptrdiff_t w_stride, const int* live, int depth, int columns, T* c,
                             std::ptrdiff_t c_stride) noexcept;
 
 // Copies a matrix at byte strides into row-major T.
