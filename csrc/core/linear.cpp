@@ -1,14 +1,12 @@
 // One layer forward. W is packed once, or read where it lies if A has a few rows only. Every thread takes a few rows at a
 // time, multiplies them block by block of W's rows into a strip that stays in cache, and applies the activation on the way
-// out. Columns of A that are zero all over the strip are left out, which is no change to any sum.
+// out. Columns of A that are zero all over a tile are left out, which is no change to any sum.
 #include "bpls/linear.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdint>
 #include <stdexcept>
-#include <type_traits>
 #include <vector>
 
 #include "core/dense.hpp"
@@ -22,50 +20,11 @@ namespace {
 constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
 constexpr std::size_t few_rows = 96;    // of A, for which W is not packed
 
-// Finds the columns of a strip that are not zero all over it.
-template <class T>
-class LiveColumns {
- public:
-    explicit LiveColumns(std::size_t columns) : seen_(columns), live_(columns) {}
-
-    // False where nearly all are: then leaving the others out is not worth the trouble, nor is a look at the next strips.
-    bool look_at(const T* a, std::ptrdiff_t stride, std::size_t rows) noexcept {
-        if (passes_ > 0) {
-            --passes_;
-            return false;
-        }
-        std::fill(seen_.begin(), seen_.end(), Bits(0));
-        for (std::size_t i = 0; i < rows; ++i) {
-            table().merge_bits(
-                reinterpret_cast<const unsigned char*>(a + static_cast<std::ptrdiff_t>(i) * stride),
-                seen_.size() * sizeof(T), reinterpret_cast<unsigned char*>(seen_.data()));
-            if (i + 1 == sample_rows &&
-                static_cast<std::size_t>(list(0, seen_.size())) > seen_.size() / 16 * 15) {
-                passes_ = 15;
-                return false;
-            }
-        }
-        return true;
-    }
-
-    // Lists those of [begin, end), counted from `begin` on; returns how many they are.
-    int list(std::size_t begin, std::size_t end) noexcept {
-        std::size_t count = 0;
-        for (std::size_t column = begin; column < end; ++column) {
-            live_[count] = static_cast<int>(column - begin);
-            count += seen_[column] != 0;
-        }
-        return static_cast<int>(count);
-    }
-    const int* listed() const noexcept { return live_.data(); }
-
- private:
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    static constexpr std::size_t sample_rows = 8;
-
-    std::vector<Bits> seen_;
-    std::vector<int> live_;
-    int passes_ = 0;
+// The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
+// out is not worth the trouble, nor is a look at the next tiles.
+struct LiveColumns {
+    std::vector<int> list;
+    int tiles_to_pass = 0;
 };
 
 }  // namespace
@@ -121,10 +80,10 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                                         depth_blocks * block_bytes / sizeof(T));
     std::vector<Buffer<T>> scratch;
     scratch.reserve(static_cast<std::size_t>(n_threads));
-    std::vector<LiveColumns<T>> live_columns;
+    std::vector<LiveColumns> live_columns;
     for (int thread = 0; thread < n_threads; ++thread) {
         scratch.emplace_back(copy_size + rows_in_strip * padded);
-        live_columns.emplace_back(looks ? depth : 0);
+        live_columns.push_back({std::vector<int>(looks ? depth_block : 0)});
     }
 
     std::atomic<bool> all_finite = true;
@@ -153,23 +112,32 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
                 W_in_place ? width : round_up(width - j, static_cast<std::size_t>(dense.lanes));
             return static_cast<int>(std::min(columns_at_once, rest));
         };
-        LiveColumns<T>& live = live_columns[static_cast<std::size_t>(thread)];
-        const bool leaves_out = looks && live.look_at(a, a_stride, rows);
-        for (std::size_t block = 0; block < depth_blocks; ++block) {
-            const std::size_t begin = block * depth_block;
-            const int steps = leaves_out ? live.list(begin, std::min(begin + depth_block, depth))
-                                         : depth_of(block);
-            for (std::size_t j = 0; j < width; j += columns_at_once) {
-                const unsigned char* w =
-                    W_in_place ? W.at(begin, 0)
-                               : layout.column(panels.data() + block * block_bytes, j);
-                const T* a_block = a + begin;
-                for (std::size_t i = 0; i < rows; i += mr)
-                    dense.tile(a_block + static_cast<std::ptrdiff_t>(i) * a_stride, a_stride,
-                               static_cast<int>(std::min(mr, rows - i)),
-                               reinterpret_cast<const T*>(w), w_stride,
-                               leaves_out ? live.listed() : nullptr, steps, columns_of(j),
-                               sums + i * padded + j, static_cast<std::ptrdiff_t>(padded));
+        LiveColumns& live = live_columns[static_cast<std::size_t>(thread)];
+        for (std::size_t i = 0; i < rows; i += mr) {
+            const int tile_rows = static_cast<int>(std::min(mr, rows - i));
+            for (std::size_t block = 0; block < depth_blocks; ++block) {
+                const T* a_tile =
+                    a + static_cast<std::ptrdiff_t>(i) * a_stride + block * depth_block;
+                const int* listed = nullptr;
+                int steps = depth_of(block);
+                if (looks && live.tiles_to_pass-- <= 0) {
+                    const int count =
+                        dense.live_columns(a_tile, a_stride, tile_rows, steps, live.list.data());
+                    if (count > steps - steps / 8) {
+                        live.tiles_to_pass = 64;
+                    } else {
+                        listed = live.list.data();
+                        steps = count;
+                    }
+                }
+                for (std::size_t j = 0; j < width; j += columns_at_once) {
+                    const unsigned char* w =
+                        W_in_place ? W.at(block * depth_block, 0)
+                                   : layout.column(panels.data() + block * block_bytes, j);
+                    dense.tile(a_tile, a_stride, tile_rows, reinterpret_cast<const T*>(w), w_stride,
+                               listed, steps, columns_of(j), sums + i * padded + j,
+                               static_cast<std::ptrdiff_t>(padded));
+                }
             }
         }
         for (std::size_t i = 0; i < rows; ++i)

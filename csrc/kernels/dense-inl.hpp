@@ -100,6 +100,39 @@ void copy_rows(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrd
     }
 }
 
+// The bits that any of the rows has set in a group of columns.
+template <class Bits, int width>
+inline void merge_rows(const unsigned char* from, std::ptrdiff_t stride, int rows, int columns,
+                       Bits (&seen)[width]) noexcept {
+    for (int c = 0; c < width; ++c) seen[c] = 0;
+    for (int i = 0; i < rows; ++i, from += stride)
+        for (int c = 0; c < columns; ++c)
+            seen[c] |= read<Bits>(from + std::ptrdiff_t(sizeof(Bits)) * c);
+}
+
+template <class V>
+int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, int columns,
+                 int* live) noexcept {
+    using Bits = typename V::Bits;
+    constexpr int width = 64;
+    const auto* from = reinterpret_cast<const unsigned char*>(a);
+    int count = 0;
+    for (int begin = 0; begin < columns; begin += width, from += width * sizeof(Bits)) {
+        Bits seen[width];
+        const int rest = columns - begin < width ? columns - begin : width;
+        // The usual case, with a number of columns that the compiler knows.
+        if (rest == width)
+            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, width, seen);
+        else
+            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
+        for (int c = 0; c < rest; ++c) {
+            live[count] = begin + c;
+            count += seen[c] != 0;
+        }
+    }
+    return count;
+}
+
 template <class T, class Bits, Bits exponent>
 bool all_finite(const T* values, std::size_t count) noexcept {
     const auto* bytes = reinterpret_cast<const unsigned char*>(values);

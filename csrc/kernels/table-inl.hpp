@@ -41,7 +41,8 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
         {&inverse_each<Identity, V>, &inverse_each<Sigmoid, V>, &inverse_each<Tanh, V>,
          &inverse_each<Relu, V>, &inverse_each<LeakyRelu, V>, &inverse_each<Elu, V>,
          &softmax_inverse<V>, &inverse_each<Softplus, V>, &inverse_each<Softminus, V>},
-        finite};
+        finite,
+        &live_columns<V>};
 }
 
 template <Shapes shapes>

@@ -92,6 +92,9 @@ struct Dense {
     void (*derivative[activation_count])(const T* in, T* out, std::size_t count) noexcept;
     void (*inverse[activation_count])(const T* in, T* out, std::size_t count, T margin) noexcept;
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
+    // Lists the columns that are not zero all over some rows, in increasing order, and returns how many they are.
+    int (*live_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,
+                        int* live) noexcept;
 };
 
 // Triangular kernels over row-major double, U upper triangular. They touch `size` rows.
