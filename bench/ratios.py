@@ -19,13 +19,11 @@ from dataclasses import dataclass, field
 
 import images
 from header import header
-from kernel_cases import CASES, INSTALLED, OURS, Call, Case, limited, seconds
+from kernel_cases import CASES, INSTALLED, OURS, PAUSE_SECONDS, Call, Case, limited, seconds
 from layout import markdown, shown
 from peak import Peaks
 from training_cases import TRAINING
 
-# OpenMP and OpenBLAS workers spin for a while after a call, on the core that the next contender needs.
-PAUSE_SECONDS = 0.02
 # Shorter calls are warmed up after the pause, and repeated until a sample is this long.
 SAMPLE_SECONDS = 0.005
 BARE = "Python / bare C++"
