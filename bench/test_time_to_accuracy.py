@@ -133,6 +133,18 @@ def test_who_never_gets_there_is_not_hidden(result: Result, tmp_path: Path) -> N
     assert row["adam_accuracy"] == "0.99"
 
 
+def test_the_report_says_where_adam_may_do_better_beyond_what_was_tried(result: Result) -> None:
+    assert result.edges() == ["the smallest batch", "the smallest rate"]
+    result.runs[1].accuracies[2] = 0.99
+    late = Result(SETTING, result.fits, result.again, result.runs)
+    assert late.edges() == ["its last epoch", "the largest batch", "the largest rate"]
+    assert "Adam's best is at its last epoch" in report(late)
+    middle = Run(Config(200, 3e-3), accuracies=[0.5, 1.0, 0.6], seconds=[1.0, 1.0, 1.0])
+    inside = Result(SETTING, result.fits, result.again, [*result.runs, middle])
+    assert inside.edges() == []
+    assert "found beyond" not in report(inside)
+
+
 def test_our_turns_come_before_between_and_after_the_runs_of_adam(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

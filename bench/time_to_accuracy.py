@@ -214,6 +214,17 @@ class Result:
         ours = reaching[0] if reaching else most_accurate(self.ours)
         return Comparison(question, adam, ours, bool(reaching))
 
+    def edges(self) -> list[str]:
+        """Name the edges of what was tried that Adam's best lies on: beyond them it may do better."""
+        best = most_accurate(self.adam)
+        found = ["its last epoch"] if best.epoch == max(point.epoch for point in self.adam) else []
+        for name in ("batch", "rate"):
+            tried = [getattr(point, name) for point in self.adam]
+            for end, which in ((min(tried), "smallest"), (max(tried), "largest")):
+                if getattr(best, name) == end:
+                    found.append(f"the {which} {name}")
+        return found
+
     def turns(self) -> list[float]:
         """Give the seconds of all passes together, turn by turn: a machine that slows down shows."""
         seeds = dict.fromkeys(fit.seed for fit in self.fits)
@@ -367,9 +378,11 @@ def report(result: Result) -> str:
         f"batch {batch} {shown(min(times))} / {shown(statistics.median(times))} / {shown(max(times))}"
         for batch, times in result.epoch_seconds().items()
     )
+    edges = ", ".join(result.edges())
+    beyond = f"Adam's best is at {edges}: more might be found beyond.\n" if edges else ""
     return (
         f"## {result.setting.name}\n\n{to_adam}\n\n{to_ours}\n\n"
-        f"All our fits of a turn, from the first turn to the last: {turns}.\n"
+        f"{beyond}All our fits of a turn, from the first turn to the last: {turns}.\n"
         f"An epoch of Adam, fastest / median / slowest: {epochs}."
     )
 
