@@ -2,7 +2,7 @@
 
     python bench/small_tables.py --rounds 5
 
-Every round fits both, one after the other, on the same five folds, columns standardized in front, with a seed of its own.
+Every round fits both, one after the other, on the same five folds, columns standardized in front, with its own seed.
 Times are those of `fit` alone; the ratio is that of the medians over rounds of the five folds' sum.
 """
 

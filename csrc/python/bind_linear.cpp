@@ -112,9 +112,10 @@ py::array linear_(const py::object& A, const py::object& W, const py::object& bi
     return layer.narrow() ? run<float>(layer, out, kernel) : run<double>(layer, out, kernel);
 }
 
-// The values of the activation: like the result, C-contiguous and of its type.
+// The values of the activation: like the result, C-contiguous and of its type. `out` may be N itself, but no other array
+// in its memory.
 template <class T>
-const T* checked_values(const py::object& N, const Layer& layer) {
+py::array checked_values(const py::object& N, const Layer& layer, const py::object& out) {
     const py::array array = as_array("N", N);
     const py::ssize_t rows = layer.A_array.shape(0), cols = layer.W_array.shape(1);
     if (array.ndim() != 2 || array.shape(0) != rows || array.shape(1) != cols)
@@ -127,7 +128,13 @@ const T* checked_values(const py::object& N, const Layer& layer) {
     if (!(array.flags() & py::array::c_style) ||
         reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0)
         throw py::value_error("N is not C-contiguous and aligned; expected such an array");
-    return static_cast<const T*>(array.data());
+    if (py::isinstance<py::array>(out)) {
+        const auto target = py::reinterpret_borrow<py::array>(out);
+        if (target.data() != array.data() && overlap(target, array))
+            throw py::value_error(
+                "out may overlap N in memory; expected N itself or an array of its own");
+    }
+    return array;
 }
 
 py::array tangent_(const py::object& A, const py::object& W, const py::object& N,
@@ -135,7 +142,8 @@ py::array tangent_(const py::object& A, const py::object& W, const py::object& N
                    const py::object& check_finite, const py::object& n_threads) {
     const Layer layer = checked_layer(A, W, bias, activation, check_finite, n_threads);
     const auto in = [&]<class T>(T) {
-        const T* values = checked_values<T>(N, layer);
+        const py::array N_array = checked_values<T>(N, layer, out);
+        const T* values = static_cast<const T*>(N_array.data());
         return run<T>(layer, out, [&](T* data) {
             return tangent(layer.A, layer.W, values, layer.options, data);
         });
