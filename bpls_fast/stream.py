@@ -89,7 +89,7 @@ class Stream:
         if begins and self.refinement.hidden:
             if self.scales:
                 with self.record.phase("start"):
-                    self.net.weights = scaled_start(self.net, new)
+                    self.net.weights = scaled_start(self.net, new, self.random)
             self.refinement.hidden = self.net.weights[:-1]
             self.mean = self.refinement.hidden
         if self.refinement.hidden:
