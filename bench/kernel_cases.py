@@ -45,6 +45,8 @@ LARGE = 256 if SMALL else 4096
 OUTPUTS = 60
 OURS = "ours"
 OURS_FLOAT32 = "ours, float32 copy"
+# OpenMP and OpenBLAS workers spin for a while after a call, on the core that the next contender needs.
+PAUSE_SECONDS = 0.02
 
 
 @contextmanager

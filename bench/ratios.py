@@ -11,38 +11,19 @@ before Python starts:
 import argparse
 import csv
 import math
-import os
-import platform
 import re
 import statistics
 import sys
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import version
-from pathlib import Path
 
 import images
-import numpy as np
-from kernel_cases import (
-    CASES,
-    INSTALLED,
-    OURS,
-    SMALL,
-    Call,
-    Case,
-    limited,
-    scipy_linalg,
-    seconds,
-    torch,
-)
+from header import header
+from kernel_cases import CASES, INSTALLED, OURS, PAUSE_SECONDS, Call, Case, limited, seconds
+from layout import markdown, shown
 from peak import Peaks
-from threadpoolctl import threadpool_info
 from training_cases import TRAINING
 
-import bpls_fast as bf
-
-# OpenMP and OpenBLAS workers spin for a while after a call, on the core that the next contender needs.
-PAUSE_SECONDS = 0.02
 # Shorter calls are warmed up after the pause, and repeated until a sample is this long.
 SAMPLE_SECONDS = 0.005
 BARE = "Python / bare C++"
@@ -50,13 +31,6 @@ LEGEND = (
     "Cells: ratio, best / median, error. A ratio of bests above 1 says that we are faster; beside bare C++ it is what\n"
     "the call from Python takes. The error against float64 is the largest, as a part of the largest value (solve: the\n"
     "backward error)."
-)
-SETTINGS = (
-    "BPLS_ISA",
-    "BPLS_NUM_THREADS",
-    "ATEN_CPU_CAPABILITY",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "OPENBLAS_CORETYPE",
 )
 
 
@@ -120,53 +94,6 @@ def measure(case: Case, n_threads: int, rounds: int, peaks: Peaks) -> Row:
     return row
 
 
-def cpu_name() -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
-
-
-def header() -> str:
-    """Name what a reader needs in order to judge the figures."""
-    now = bf.config()
-    versions = [f"Python {platform.python_version()}", f"numpy {np.__version__}"]
-    if scipy_linalg:
-        versions.append(f"scipy {version('scipy')}")
-    if torch:
-        capability = torch.backends.cpu.get_cpu_capability()
-        mkl = "with" if torch.backends.mkl.is_available() else "without"
-        versions.append(f"torch {torch.__version__} ({capability}, {mkl} MKL)")
-    blas = {
-        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    }
-    settings = [f"{name}={os.environ[name]}" for name in SETTINGS if name in os.environ]
-    lines = {
-        "CPU": f"{cpu_name()}, {os.cpu_count()} logical",
-        "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
-        "level": f"{now['isa']['active']} [{now['flags'][now['isa']['active']]}]",
-        "compiler": now["compiler"],
-        "versions": ", ".join([f"bpls_fast {now['version']}", *versions]),
-        "BLAS": ", ".join(sorted(blas)),
-        "settings": " ".join(settings) or "none",
-        "images": images.source(),
-    }
-    if SMALL:
-        lines["sizes"] = "cut down by BPLS_BENCH_SMALL: the times mean nothing"
-    return "\n".join(f"{name:<13}{value}" for name, value in lines.items())
-
-
-def shown(value: float) -> str:
-    """Write a time with three digits and a unit."""
-    scale, unit = next(
-        (pair for pair in ((1.0, "s"), (1e-3, "ms")) if value >= pair[0]), (1e-6, "µs")
-    )
-    return f"{value / scale:#.3g}".rstrip(".") + f" {unit}"
-
-
 def cell(row: Row, contender: str) -> str:
     if contender not in row.samples:
         missing = contender in row.case.others and not INSTALLED[contender]
@@ -186,7 +113,7 @@ def table(rows: list[Row], peaks: Peaks) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row.case.contenders))
     if any(BARE in row.samples for row in rows):
         columns.append(BARE)
-    lines = [["kernel", "size", "threads", "rounds", *columns, "of peak"]]
+    lines: list[list[str]] = []
     for row in rows:
         part = row.part_of_peak(peaks)
         lines.append(
@@ -199,14 +126,8 @@ def table(rows: list[Row], peaks: Peaks) -> str:
                 "" if part is None else f"{part:.0%}",
             ]
         )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(
-        "| "
-        + " | ".join(text.ljust(width) for text, width in zip(line, widths, strict=True))
-        + " |"
-        for line in lines
-    )
+    names = ["kernel", "size", "threads", "rounds", *columns, "of peak"]
+    return markdown(names, lines)
 
 
 def write_csv(path: str, rows: list[Row], peaks: Peaks) -> None:
@@ -243,7 +164,7 @@ def main() -> None:
             + "\n".join(case.name for case in known)
         )
 
-    print(header(), flush=True)
+    print(header(images=images.source()), flush=True)
     peaks = Peaks()
     rows: list[Row] = []
     try:

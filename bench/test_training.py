@@ -3,24 +3,13 @@
 Every row asserts that its weights are those of the same algorithm in float64, up to rounding.
 """
 
-import os
-
-import images
 import pytest
 from kernel_cases import OURS, Case, limited
 from parameters import parameters
 from pytest_benchmark.fixture import BenchmarkFixture
 from training_cases import TRAINING, flat, start
 
-
-@pytest.fixture(autouse=True)
-def _fashion() -> None:
-    """Skip without the images; where CI runs beside them they must be there. GitHub's machines have none."""
-    if not images.fashion_is_there():
-        reason = f"{images.ROOT} has no Fashion-MNIST; BPLS_DATA can name another folder"
-        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
-            pytest.fail(f"must not be skipped here: {reason}")
-        pytest.skip(reason)
+pytestmark = pytest.mark.usefixtures("fashion")
 
 
 @parameters(TRAINING)

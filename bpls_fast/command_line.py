@@ -43,8 +43,6 @@ EXPECTED = (
 )
 """What the package raises for what a user can put right."""
 
-METHODS = {"paper": bf.fit_classifier}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; give its exit code.
@@ -103,7 +101,10 @@ def _add_train(commands: Any) -> None:
     train = commands.add_parser("train", help="train on a data set and print the accuracies")
     train.add_argument("dataset", choices=DATASETS)
     train.add_argument(
-        "--method", choices=METHODS, default="paper", help="paper: its Algorithm 2 (the default)"
+        "--method",
+        choices=("refined", "paper"),
+        default="refined",
+        help="refined sweeps (the default), or the paper's Algorithm 2",
     )
     train.add_argument(
         "--hidden",
@@ -123,27 +124,36 @@ def _add_train(commands: Any) -> None:
         "--seed", type=_natural, default=0, help="of the initial weights; 0 by default"
     )
     train.add_argument(
-        "--max-iter", type=_positive, default=15, metavar="N", help="sweeps at most; 15 by default"
+        "--max-iter",
+        type=_positive,
+        metavar="N",
+        help="sweeps at most; by default 15 of the paper's, as many refined ones as --passes allows",
     )
-    train.add_argument(
+    refined = train.add_argument_group("refined sweeps")
+    refined.add_argument(
+        "--passes",
+        type=_above_zero,
+        metavar="N",
+        help="passes over the data at most; 5 by default",
+    )
+    paper = train.add_argument_group("the paper's Algorithm 2")
+    paper.add_argument(
         "--full-sweeps",
         type=_positive,
-        default=3,
         metavar="N",
         help="sweeps over all rows; 3 by default, the paper has 1",
     )
-    train.add_argument(
+    paper.add_argument(
         "--resolve",
         action="store_true",
         help="solve each layer but the first again on its updated matrix, as the paper does",
     )
-    train.add_argument(
+    paper.add_argument(
         "--target",
         choices=("joint", "per_output"),
-        default="joint",
         help="of hidden layers: from all outputs at once (the default) or, by the paper's formula, from one",
     )
-    train.add_argument(
+    paper.add_argument(
         "--choose-output",
         choices=CHOICES,
         metavar="NAME",
@@ -238,6 +248,13 @@ def _natural(text: str) -> int:
     return int(text)
 
 
+def _above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number >= 1")
@@ -273,11 +290,7 @@ def _make_folder(path: Path, option: str) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
-    if chosen.choose_output is not None and chosen.target == "joint":
-        raise ValueError(
-            f"--choose-output is {chosen.choose_output} and --target is joint, which takes all outputs; "
-            "expected --target per_output"
-        )
+    options = _options_of_method(chosen)
     _check_file(chosen.save, "--save")
     began = time.perf_counter()
     data = bf.datasets.load(chosen.dataset, chosen.root)
@@ -288,16 +301,8 @@ def _train(chosen: argparse.Namespace) -> None:
         seed=chosen.seed,
         input_scale=INPUT_SCALES.get(chosen.dataset),
     )
-    report = METHODS[chosen.method](
-        net,
-        data.x_train,
-        data.y_train,
-        max_iter=chosen.max_iter,
-        target=chosen.target,
-        choose_output=chosen.choose_output or "mean",
-        resolve=chosen.resolve,
-        full_sweeps=chosen.full_sweeps,
-    )
+    fit = bf.fit_refined if chosen.method == "refined" else bf.fit_classifier
+    report = fit(net, data.x_train, data.y_train, **options)
     if not chosen.quiet:
         print(f"{chosen.dataset}: {len(data.x_train)} training and {len(data.x_test)} test images")
         print(f"{net}, seed {chosen.seed}")
@@ -309,6 +314,33 @@ def _train(chosen: argparse.Namespace) -> None:
         net.save(chosen.save)
         if not chosen.quiet:
             print(f"saved to {chosen.save}")
+
+
+def _options_of_method(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Give what the fit is given; options of the other method are refused."""
+    of_refined = {"max_passes": chosen.passes}
+    of_paper = {
+        "full_sweeps": chosen.full_sweeps,
+        "resolve": chosen.resolve or None,
+        "target": chosen.target,
+        "choose_output": chosen.choose_output,
+    }
+    refined = chosen.method == "refined"
+    for name, value in (of_paper if refined else of_refined).items():
+        if value is not None:
+            option = "passes" if name == "max_passes" else name.replace("_", "-")
+            raise ValueError(
+                f"--{option} is given and --method is {chosen.method}; "
+                f"expected --method {'paper' if refined else 'refined'}"
+            )
+    if chosen.choose_output is not None and chosen.target != "per_output":
+        raise ValueError(
+            f"--choose-output is {chosen.choose_output} and --target is joint, which takes all outputs; "
+            "expected --target per_output"
+        )
+    options = {**(of_refined if refined else of_paper)}
+    options["max_sweeps" if refined else "max_iter"] = chosen.max_iter
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _accuracy(predicted: Array, labels: Array) -> float:

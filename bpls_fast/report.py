@@ -104,7 +104,7 @@ class FitReport:
                 )
             ]
         if self.rows:
-            lines.append("sweep    rows        loss  validation")
+            lines.append("sweep    rows        loss" + ("  validation" if self.validation else ""))
             scores = dict(self.validation)
             lines += [
                 f"{sweep:5}{rows:8}{loss:12.6g}"

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
 from bpls_fast.refined import (
-    AVERAGE,
     DOUBLINGS,
+    LEAST_KEPT,
     PHASES,
     Samples,
     calibrated,
@@ -89,7 +89,7 @@ class Stream:
         if begins and self.refinement.hidden:
             if self.scales:
                 with self.record.phase("start"):
-                    self.net.weights = scaled_start(self.net, new)
+                    self.net.weights = scaled_start(self.net, new, self.random)
             self.refinement.hidden = self.net.weights[:-1]
             self.mean = self.refinement.hidden
         if self.refinement.hidden:
@@ -100,7 +100,7 @@ class Stream:
                 loss = self.refinement.sweep(rows._replace(trial=-(-len(order) // 4)))
                 report.iterations += 1
                 report.rows, report.loss = [len(order)], [loss]
-                keep = AVERAGE * (report.iterations > 1)
+                keep = LEAST_KEPT * (report.iterations > 1)
                 pairs = zip(self.mean, self.refinement.hidden, strict=True)
                 self.mean = [keep * mean + (1 - keep) * W for mean, W in pairs]
                 self._new = 0

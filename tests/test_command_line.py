@@ -61,8 +61,8 @@ def test_train_digits_prints_both_accuracies_the_report_and_the_times() -> None:
     output = output_of(bpls_fast("train", "digits"))
     assert 95 <= accuracy(output, "train") <= 100
     assert 90 <= accuracy(output, "test") <= 100
-    assert re.search(r"^Algorithm 2: ", output, re.MULTILINE)
-    assert re.search(r"^iteration +misses +accuracy$", output, re.MULTILINE)
+    assert re.search(r"^refined sweeps: \d+ sweeps$", output, re.MULTILINE)
+    assert re.search(r"^sweep +rows +loss$", output, re.MULTILINE)
     assert re.search(r"loaded in [\d.]+ s, trained in [\d.]+ s", output)
 
 
@@ -71,7 +71,48 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "digits", "--hidden", "30,20", "--activation", "sigmoid"]) == 0
     assert "Network([64, 30, 20, 10], activation='sigmoid'" in capsys.readouterr().out
     assert main(["train", "digits", "--max-iter", "2"]) == 0
+    assert "refined sweeps: 2 sweeps" in capsys.readouterr().out
+    assert main(["train", "digits", "--method", "paper", "--max-iter", "2"]) == 0
     assert "max_iter = 2" in capsys.readouterr().out
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--max-iter", "3"], {"max_sweeps": 3}),
+        (["--passes", "2.5"], {"max_passes": 2.5}),
+    ],
+)
+def test_the_options_of_train_are_the_arguments_of_refined_sweeps(
+    options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bf.datasets.load("digits")
+    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
+    report = bf.fit_refined(net, data.x_train, data.y_train, **arguments)
+    assert main(["train", "digits", *options]) == 0
+    output = capsys.readouterr().out
+    for line in str(report).splitlines()[:-1]:  # the last one has the times
+        assert line in output
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--resolve"], "--resolve is given and --method is refined; expected --method paper"),
+        (["--full-sweeps", "2"], "--full-sweeps is given and --method is refined"),
+        (["--target", "joint"], "--target is given and --method is refined"),
+        (
+            ["--method", "paper", "--passes", "2"],
+            "--passes is given and --method is paper; expected --method refined",
+        ),
+    ],
+)
+def test_options_of_the_other_method_are_refused(
+    options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in failure(capsys, "train", "digits", *options)
 
 
 @needs_sklearn
@@ -88,13 +129,13 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
         ),
     ],
 )
-def test_the_options_of_train_are_the_arguments_of_the_fit(
+def test_the_options_of_train_are_the_arguments_of_the_papers_algorithm(
     options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = bf.datasets.load("digits")
     net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
     report = bf.fit_classifier(net, data.x_train, data.y_train, **arguments)
-    assert main(["train", "digits", *options]) == 0
+    assert main(["train", "digits", "--method", "paper", *options]) == 0
     output = capsys.readouterr().out
     for line in str(report).splitlines()[:-1]:  # the last one has the times
         assert line in output
@@ -103,7 +144,7 @@ def test_the_options_of_train_are_the_arguments_of_the_fit(
 def test_an_output_to_choose_is_refused_where_all_are_taken(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = failure(capsys, "train", "digits", "--choose-output", "last")
+    told = failure(capsys, "train", "digits", "--method", "paper", "--choose-output", "last")
     assert "expected --target per_output" in told
 
 

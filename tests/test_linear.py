@@ -100,6 +100,22 @@ def test_few_rows_and_many_give_the_same_bits(n, m, dtypes, n_threads):
 
 
 @pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
+@pytest.mark.parametrize("n", [70, 600])
+def test_columns_of_zeros_change_no_bit_and_hide_no_nan(n, dtypes, n_threads):
+    rng = np.random.default_rng(11)
+    A, W = random_layer(rng, 200, n, 40, dtypes)
+    A[:150, rng.random(n) < 0.5] = 0  # the last rows have no such columns
+    result = bf.linear(A, W, n_threads=n_threads)
+    check_linear(result, A, W)
+    for row in (0, 60, 199):
+        assert same_bits(bf.linear(A[row : row + 1], W), result[row : row + 1])
+    if dtypes[0] != np.uint8:
+        A[60, 3] = np.nan
+        with pytest.raises(ValueError, match=r"NaN at \[60, 3\]"):
+            bf.linear(A, W, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
 @pytest.mark.parametrize("activation", ["identity", "tanh", "softmax"])
 @pytest.mark.parametrize(
     ("rows", "n", "m"),

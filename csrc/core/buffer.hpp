@@ -19,15 +19,17 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
 namespace detail {
 
 struct Release {
-    void operator()(unsigned char* p) const noexcept {
-        ::operator delete(p, std::align_val_t(cache_line));
-    }
+    std::align_val_t alignment{cache_line};
+    void operator()(unsigned char* p) const noexcept { ::operator delete(p, alignment); }
 };
 
 struct Block {
     std::unique_ptr<unsigned char, Release> memory;
     std::size_t bytes = 0;
 };
+
+// A block from the system: large ones on large pages, where there are such.
+Block fresh_block(std::size_t bytes);
 
 // The blocks that a thread keeps.
 class Shelf {
@@ -51,8 +53,7 @@ class Shelf {
                 return std::exchange(kept, Block());
             }
         make_room(bytes);
-        auto* fresh = ::operator new(bytes, std::align_val_t(cache_line));
-        return {std::unique_ptr<unsigned char, Release>(static_cast<unsigned char*>(fresh)), bytes};
+        return fresh_block(bytes);
     }
 
     void give(Block block) noexcept {

@@ -1,12 +1,17 @@
 // Cholesky with the right-hand sides carried along: factoring [G C] row block by row block turns C into U⁻ᵀC on the way,
-// and one back substitution finishes it. All of it is row-major and upper, so every update has the form of a Gram
-// product and runs on the same register tiles.
+// and one back substitution finishes it. All of it is row-major and upper, so what is subtracted from a block has the form
+// of a Gram product and runs on the same register tiles.
+//
+// The work is cut into steps, a block of rows in a chunk of columns each, which are started in a fixed order and wait for
+// what they need from earlier ones: threads meet nowhere, and every sum has one order whatever their number.
 #include "bpls/solve.hpp"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <cstdio>
+#include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -17,17 +22,12 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t block = 32;            // rows factored at a time
-constexpr std::size_t outer_block = 256;     // rows that are taken out of the rest at a time
-constexpr std::size_t group_unknowns = 192;  // a whole number of every level's panels
-constexpr std::size_t chunk_columns = 96;    // that a thread takes at a time
-
-// The weights of a packed panel whose product is to be subtracted.
-constexpr std::array<double, outer_block> minus_one = [] {
-    std::array<double, outer_block> weights{};
-    for (double& w : weights) w = -1.0;
-    return weights;
-}();
+// Chunks and outer blocks are whole numbers of blocks and of every level's panels.
+constexpr std::size_t block = 24;          // rows factored at a time
+constexpr std::size_t outer_block = 240;   // rows that see all those above them at once
+constexpr std::size_t chunk_columns = 48;  // of a step
+static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
+static_assert(chunk_columns % block == 0);
 
 // Memory for one system of n unknowns and m right-hand sides, and the solution of it.
 class Workspace {
@@ -40,164 +40,221 @@ class Workspace {
           // Tiles may reach past the last row and column.
           stride_(round_up(n + m, cache_line / sizeof(double)) + layout_.width),
           matrix_((round_up(n, block) + layout_.width) * stride_),
+          diagonal_(n),
           floor_(n),
-          left_(n > block ? layout_.size(n) : 0),
-          right_(n > block ? layout_.size(n + m) : 0) {}
+          panels_(panels_before(round_up(n, outer_block)) * layout_.bytes),
+          negative_(n * m),
+          solved_((n + m + chunk_columns - 1) / chunk_columns) {
+        for (std::size_t k = 0; k < n_; k += block)
+            for (std::size_t chunk = k / chunk_columns; chunk < solved_.size(); ++chunk)
+                steps_.push_back({k, chunk});
+    }
 
     // Solves the system into W, or says where that failed and leaves W alone.
     std::optional<FailedPivot> solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge,
                                      double* W, int n_threads) {
-        copy_in(G, 0);
-        copy_in(C, n_);
-        const double shift = add_ridge(ridge);
-        if (const auto failed = factor(n_threads, shift)) return failed;
-        back_substitute(n_threads);
-        for (std::size_t i = 0; i < n_; ++i) std::copy_n(at(i, n_), m_, W + i * m_);
-        return std::nullopt;
+        // Steps wait for each other: a second thread gains later here than elsewhere.
+        const double work = static_cast<double>(n_ * n_) * static_cast<double>(n_ / 6 + m_);
+        if (work < 8 * parallel_threshold) n_threads = 1;
+        const double shift = add_ridge(G, ridge);
+        begin();
+        // What was factored is the last that right-hand sides have in common: each thread takes some of them.
+        const auto lanes = static_cast<std::size_t>(product_.lanes);
+        const auto threads = static_cast<std::size_t>(n_threads);
+        const std::size_t columns =
+            round_up(std::max<std::size_t>(1, (m_ + threads - 1) / threads), lanes);
+        const std::size_t parts = (m_ + columns - 1) / columns;
+        parallel_for(n_threads, steps_.size() + parts, [&](std::size_t item, int) noexcept {
+            if (item < steps_.size()) {
+                factor(steps_[item], G, C);
+            } else {
+                const std::size_t first = (item - steps_.size()) * columns;
+                back_substitute({first, std::min(first + columns, m_)}, W);
+            }
+        });
+        const std::size_t pivot = failed_;
+        if (pivot == n_) return std::nullopt;
+        return FailedPivot{pivot, n_, *at(pivot, pivot), shift};
     }
 
  private:
+    struct Step {
+        std::size_t row;    // the first of its block
+        std::size_t chunk;  // of columns
+    };
+
     double* at(std::size_t i, std::size_t j) noexcept { return matrix_.data() + i * stride_ + j; }
 
-    void copy_in(const ConstMatrix& source, std::size_t column) noexcept {
-        table().dense_f64.copy_rows[static_cast<int>(source.dtype)](
-            source.data, source.row_stride, source.col_stride, source.rows, source.cols,
-            at(0, column), stride_);
+    // Where column j of the factored rows of an outer block lies. Columns before the block are not kept.
+    unsigned char* panel(std::size_t outer, std::size_t j) noexcept {
+        unsigned char* first = panels_.data() + panels_before(outer) * layout_.bytes;
+        return layout_.column(first, j) - outer / layout_.width * layout_.bytes;
+    }
+    std::size_t panels_before(std::size_t outer) const noexcept {
+        const std::size_t blocks = outer / outer_block;
+        const std::size_t not_kept = outer_block / layout_.width * (blocks * (blocks - 1) / 2);
+        return blocks * layout_.count(n_ + m_) - not_kept;
     }
 
-    double add_ridge(const Ridge& ridge) noexcept {
+    double add_ridge(const ConstMatrix& G, const Ridge& ridge) noexcept {
+        table().dense_f64.copy_rows[static_cast<int>(G.dtype)](
+            G.data, G.row_stride + G.col_stride, G.col_stride, n_, 1, diagonal_.data(), 1);
         double shift = ridge.eps;
         if (ridge.relative) {
             double mean = 0;
-            for (std::size_t i = 0; i < n_; ++i) mean += *at(i, i) / static_cast<double>(n_);
+            for (const double entry : diagonal_) mean += entry / static_cast<double>(n_);
             shift *= mean;
         }
         // A pivot below the rounding error of the sums it came from says nothing.
         const double noise = pivot_noise(n_);
         for (std::size_t i = 0; i < n_; ++i) {
-            *at(i, i) += shift;
-            floor_[i] = std::max(0.0, noise * *at(i, i));
+            diagonal_[i] += shift;
+            floor_[i] = std::max(0.0, noise * diagonal_[i]);
         }
         return shift;
     }
 
-    // Blocks of rows are factored one after the other inside of a larger one, which the rows below see as a whole: they
-    // do not fit in the second cache and should be touched seldom.
-    std::optional<FailedPivot> factor(int n_threads, double shift) {
+    // ---- the factor
+
+    void begin() noexcept {
+        // Nothing is packed into the lanes past the last column, but tiles read them.
+        for (std::size_t outer = 0; outer < n_; outer += outer_block)
+            std::fill_n(panel(outer, (n_ + m_ - 1) / layout_.width * layout_.width), layout_.bytes,
+                        static_cast<unsigned char>(0));
+        for (auto& rows : solved_) rows = 0;
+        factored_ = 0;
+        failed_ = n_;
+    }
+
+    void factor(const Step& step, const ConstMatrix& G, const ConstMatrix& C) noexcept {
         const auto& triangular = table().triangular;
         const auto stride = static_cast<std::ptrdiff_t>(stride_);
-        for (std::size_t outer = 0; outer < n_; outer += outer_block) {
-            const std::size_t outer_end = std::min(outer + outer_block, n_);
-            for (std::size_t k = outer; k < outer_end; k += block) {
-                const Range rows{k, std::min(k + block, outer_end)};
-                const int size = static_cast<int>(rows.size());
-                const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
-                if (done < size) {
-                    const std::size_t pivot = k + static_cast<std::size_t>(done);
-                    return FailedPivot{pivot, n_, *at(pivot, pivot), shift};
-                }
-                update(n_threads, rows, rows.end, outer_end, [&](Range columns) noexcept {
-                    triangular.solve_lower(at(k, k), stride, size, at(k, rows.end + columns.begin),
-                                           stride, static_cast<int>(columns.size()));
-                });
-            }
-            update(n_threads, {outer, outer_end}, outer_end, n_, [](Range) noexcept {});
+        const std::size_t k = step.row, outer = k / outer_block * outer_block;
+        const Range rows{k, std::min(k + block, n_)};
+        Range columns = columns_of(step.chunk);
+        columns.begin = std::max(columns.begin, k);
+        if (!reached(solved_[step.chunk], k)) return;
+        // An outer block is taken as a whole: the rows above it do not fit in the second cache and are read seldom.
+        if (k == outer) {
+            const Range outer_rows{outer, std::min(outer + outer_block, n_)};
+            copy_in(G, C, outer_rows, columns);
+            const std::size_t last = std::min(step.chunk, (outer_rows.end - 1) / chunk_columns);
+            for (std::size_t chunk = k / chunk_columns; chunk <= last; ++chunk)
+                if (!reached(solved_[chunk], k)) return;
+            for (std::size_t above = 0; above < outer; above += outer_block)
+                subtract(outer_rows, columns, above, outer_block);
+        } else {
+            if (!reached(solved_[k / chunk_columns], k)) return;
+            subtract(rows, columns, outer, k - outer);
         }
-        return std::nullopt;
-    }
-
-    // Takes the factored `rows` out of what is left: G -= UᵀU and C -= UᵀY for rows [from, until), columns from `from` on.
-    // Before that, finish(columns) completes these rows, chunk of columns by chunk.
-    template <class F>
-    void update(int n_threads, Range rows, std::size_t from, std::size_t until, F&& finish) {
         const int size = static_cast<int>(rows.size());
-        const Columns trailing =
-            Columns().append(row_major(at(rows.begin, from), rows.size(), n_ + m_ - from, stride_));
-        for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
-            finish(columns);
-            if (from == until) return;
-            pack(trailing, columns, size, minus_one.data(), right_.data());
-            const Range unknowns{columns.begin, std::min(columns.end, until - from)};
-            if (unknowns.begin < unknowns.end)
-                pack(trailing, unknowns, size, nullptr, left_.data());
-        });
-        if (from == until) return;
-        for_each_chunk(n_threads, trailing.width(), [&](Range columns) noexcept {
-            multiply({0, std::min(columns.end, until - from)}, columns, size, from, from);
-        });
+        if (columns.begin == k) {
+            const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
+            if (done < size) {
+                failed_ = k + static_cast<std::size_t>(done);
+                return;
+            }
+            factored_.store(rows.end, std::memory_order_release);
+        } else if (!reached(factored_, rows.end)) {
+            return;
+        }
+        const std::size_t right = std::max(columns.begin, rows.end);
+        if (right < columns.end)
+            triangular.solve_lower(at(k, k), stride, size, at(k, right), stride,
+                                   static_cast<int>(columns.end - right));
+        if (rows.end < n_ && right < columns.end) {
+            const ConstMatrix solved =
+                row_major(at(k, right), rows.size(), columns.end - right, stride_);
+            pack(solved, right, outer, k - outer);
+        }
+        solved_[step.chunk].store(rows.end, std::memory_order_release);
     }
 
-    void back_substitute(int n_threads) {
-        const auto& triangular = table().triangular;
+    Range columns_of(std::size_t chunk) const noexcept {
+        return {chunk * chunk_columns, std::min((chunk + 1) * chunk_columns, n_ + m_)};
+    }
+
+    // Waits until so many rows are done. False where they never will be.
+    bool reached(const std::atomic<std::size_t>& done, std::size_t rows) const noexcept {
+        while (done.load(std::memory_order_acquire) < rows) {
+            if (failed_.load(std::memory_order_relaxed) < n_) return false;
+            std::this_thread::yield();
+        }
+        return true;
+    }
+
+    void copy_in(const ConstMatrix& G, const ConstMatrix& C, Range rows, Range columns) noexcept {
+        const auto copy = [&](const ConstMatrix& source, std::size_t begin, std::size_t end,
+                              std::size_t first) noexcept {
+            if (begin >= end) return;
+            table().dense_f64.copy_rows[static_cast<int>(source.dtype)](
+                source.at(rows.begin, begin - first), source.row_stride, source.col_stride,
+                rows.size(), end - begin, at(rows.begin, begin), stride_);
+        };
+        copy(G, columns.begin, std::min(columns.end, n_), 0);
+        copy(C, std::max(columns.begin, n_), columns.end, n_);
+        for (std::size_t i = std::max(rows.begin, columns.begin);
+             i < std::min(rows.end, columns.end); ++i)
+            *at(i, i) = diagonal_[i];
+    }
+
+    // Puts factored rows, `row` and following of an outer block, into its panels, from a column on.
+    void pack(const ConstMatrix& solved, std::size_t column, std::size_t outer,
+              std::size_t row) noexcept {
+        const std::size_t lane = column % layout_.width;
+        unsigned char* first =
+            panel(outer, column - lane) +
+            row * layout_.width * static_cast<std::size_t>(layout_.panels->element);
+        pack_columns(layout_, Columns().append(solved), {0, solved.cols}, 0,
+                     static_cast<int>(solved.rows), nullptr, first, lane);
+    }
+
+    // G -= UᵀU and C -= UᵀY for these rows and columns, as far as they reach the upper triangle, with the first `depth` rows
+    // of an outer block.
+    void subtract(Range rows, Range columns, std::size_t outer, std::size_t depth) noexcept {
+        const auto lanes = static_cast<std::size_t>(product_.lanes);
+        const auto mr = static_cast<std::size_t>(product_.mr);
+        for (std::size_t j = columns.begin, end; j < columns.end; j = end) {
+            end = std::min(j / layout_.width * layout_.width + layout_.width, columns.end);
+            for (std::size_t i = rows.begin; i < std::min(rows.end, end); i += mr) {
+                const std::size_t from = j + (i > j ? (i - j) / lanes * lanes : 0);
+                table().triangular.subtract[(end - from + lanes - 1) / lanes - 1](
+                    panel(outer, i), panel(outer, from), product_.panels.nr,
+                    static_cast<int>(depth), at(i, from), static_cast<std::ptrdiff_t>(stride_),
+                    panels_.data(), 0);
+            }
+        }
+    }
+
+    // ---- the solution
+
+    // UX = Y, the last rows first.
+    void back_substitute(Range columns, double* W) noexcept {
+        for (std::size_t chunk = 0; chunk < solved_.size(); ++chunk)
+            if (!reached(solved_[chunk], std::min((chunk + 1) * chunk_columns, n_))) return;
+        const auto& dense = table().dense_f64;
         const auto stride = static_cast<std::ptrdiff_t>(stride_);
+        const auto width = static_cast<std::ptrdiff_t>(columns.size());
+        const auto mr = static_cast<std::size_t>(dense.mr);
+        double* negative = negative_.data() + n_ * columns.begin;
         for (std::size_t k = (n_ - 1) / block * block;; k -= block) {
             const Range rows{k, std::min(k + block, n_)};
-            const int size = static_cast<int>(rows.size());
-            const Columns solved = Columns().append(row_major(at(k, n_), rows.size(), m_, stride_));
-            for_each_chunk(n_threads, m_, [&](Range columns) noexcept {
-                triangular.solve_upper(at(k, k), stride, size, at(k, n_ + columns.begin), stride,
-                                       static_cast<int>(columns.size()));
-                if (k > 0) pack(solved, columns, size, minus_one.data(), right_.data());
-            });
+            const std::size_t depth = n_ - rows.end;
+            for (std::size_t i = k; i < rows.end && depth > 0; i += mr)
+                dense.tile(at(i, rows.end), stride, static_cast<int>(std::min(mr, rows.end - i)),
+                           negative + rows.end * columns.size(), width, nullptr,
+                           static_cast<int>(depth), static_cast<int>(width),
+                           at(i, n_ + columns.begin), stride);
+            table().triangular.solve_upper(at(k, k), stride, static_cast<int>(rows.size()),
+                                           at(k, n_ + columns.begin), stride,
+                                           static_cast<int>(width));
+            for (std::size_t i = k; i < rows.end; ++i) {
+                const double* x = at(i, n_ + columns.begin);
+                std::copy_n(x, columns.size(), W + i * m_ + columns.begin);
+                std::transform(x, x + columns.size(), negative + i * columns.size(),
+                               [](double value) noexcept { return -value; });
+            }
             if (k == 0) break;
-            // The rows above, U[0:k, rows] transposed.
-            ConstMatrix above = row_major(at(0, k), k, rows.size(), stride_);
-            std::swap(above.rows, above.cols);
-            std::swap(above.row_stride, above.col_stride);
-            const Columns left = Columns().append(above);
-            for_each_chunk(n_threads, k, [&](Range unknowns) noexcept {
-                pack(left, unknowns, size, nullptr, left_.data());
-                multiply(unknowns, {0, m_}, size, 0, n_);
-            });
-        }
-    }
-
-    // Calls body(range) for chunks whose ends are panel borders. The last ones come first: in a triangle they have most work.
-    template <class F>
-    void for_each_chunk(int n_threads, std::size_t columns, F&& body) {
-        const std::size_t width = round_up(chunk_columns, layout_.width);
-        const std::size_t chunks = (columns + width - 1) / width;
-        const bool small = static_cast<double>(columns * n_ * block) < parallel_threshold;
-        parallel_for(small ? 1 : n_threads, chunks, [&](std::size_t chunk, int) noexcept {
-            const std::size_t begin = (chunks - 1 - chunk) * width;
-            body(Range{begin, std::min(begin + width, columns)});
-        });
-    }
-
-    void pack(const Columns& columns, Range range, int rows, const double* weight,
-              unsigned char* panels) noexcept {
-        if (n_ <= block) return;  // one block: nothing is updated
-        unsigned char* first = layout_.column(panels, range.begin);
-        // Lanes past the last column may hold what an earlier, wider block left there.
-        const std::size_t last = (layout_.count(range.size()) - 1) * layout_.bytes;
-        if (range.size() % layout_.width != 0)
-            std::fill_n(first + last, layout_.bytes, static_cast<unsigned char>(0));
-        pack_columns(layout_, columns, range, 0, rows, weight, first);
-    }
-
-    // matrix[row + i, column + j] += left[:, i]ᵀ right[:, j] for the tiles of these ranges that reach the upper triangle.
-    // Groups of unknowns stay in the second cache while all panels of columns pass by.
-    void multiply(Range unknowns, Range columns, int rows, std::size_t row,
-                  std::size_t column) noexcept {
-        for (std::size_t i = unknowns.begin; i < unknowns.end; i += group_unknowns)
-            for (std::size_t j = columns.begin; j < columns.end; j += layout_.width)
-                multiply_panel({i, std::min(i + group_unknowns, unknowns.end)},
-                               {j, std::min(j + layout_.width, columns.end)}, rows, row, column);
-    }
-
-    void multiply_panel(Range unknowns, Range columns, int rows, std::size_t row,
-                        std::size_t column) noexcept {
-        const auto lanes = static_cast<std::size_t>(product_.lanes);
-        for (std::size_t i = unknowns.begin; i < unknowns.end;
-             i += static_cast<std::size_t>(product_.mr)) {
-            if (row + i >= column + columns.end) break;
-            const std::size_t diagonal = row + i, first = column + columns.begin;
-            const std::size_t from =
-                columns.begin + (diagonal > first ? (diagonal - first) / lanes * lanes : 0);
-            product_.tile[(columns.end - from + lanes - 1) / lanes - 1](
-                layout_.column(left_.data(), i), layout_.column(right_.data(), from),
-                product_.panels.nr, rows, at(row + i, column + from),
-                static_cast<std::ptrdiff_t>(stride_), right_.data(), 0);
         }
     }
 
@@ -207,9 +264,14 @@ class Workspace {
     std::size_t m_;
     std::size_t stride_;
     Buffer<double> matrix_;
+    std::vector<double> diagonal_;  // with the ridge
     std::vector<double> floor_;
-    Buffer<unsigned char> left_;
-    Buffer<unsigned char> right_;
+    Buffer<unsigned char> panels_;
+    Buffer<double> negative_;  // what is solved for, with the other sign
+    std::vector<Step> steps_;
+    std::vector<std::atomic<std::size_t>> solved_;  // rows, by chunk of columns
+    std::atomic<std::size_t> factored_ = 0;         // rows whose diagonal block is
+    std::atomic<std::size_t> failed_ = 0;           // the pivot, or n
 };
 
 std::string describe(std::size_t pivot, std::size_t size, double value, double ridge,
@@ -257,8 +319,7 @@ void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_t
     const std::size_t n = batch.G.rows, m = batch.C.cols;
     n_threads = static_cast<int>(
         std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), batch.count));
-    std::vector<Workspace> workspaces;
-    workspaces.reserve(static_cast<std::size_t>(n_threads));
+    std::deque<Workspace> workspaces;
     for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(n, m);
 
     parallel_for(n_threads, batch.count, [&](std::size_t s, int thread) noexcept {

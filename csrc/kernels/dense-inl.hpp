@@ -7,10 +7,11 @@ namespace bpls::kernels {
 namespace {
 
 // Of the last of the nv vectors of columns, `partial` reads `last` lanes only.
-template <class V, int mr, int nv, bool partial>
+template <class V, int mr, int nv, bool partial, bool listed>
 inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
-                           int last, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live,
+                           int depth, int last, typename V::Scalar* c,
+                           std::ptrdiff_t c_stride) noexcept {
     using T = typename V::Scalar;
     // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
     // wherever it stands.
@@ -22,12 +23,14 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < depth; ++k, w += w_stride) {
+    for (int step = 0; step < depth; ++step) {
+        const std::ptrdiff_t k = listed ? live[step] : step;
+        const T* from = w + k * w_stride;
         V x[nv];
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j)
-            x[j] = partial && j == nv - 1 ? V::load_first(w + j * V::lanes, last, T(0))
-                                          : V::load(w + j * V::lanes);
+            x[j] = partial && j == nv - 1 ? V::load_first(from + j * V::lanes, last, T(0))
+                                          : V::load(from + j * V::lanes);
 #pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
             const V y = V::broadcast(row[i][k]);
@@ -49,34 +52,38 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
 }
 
 // As many vectors at a time as the registers hold, fewer at the end.
-template <class V, int mr, int nv>
+template <class V, int mr, int nv, bool listed>
 inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
-                           int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live,
+                           int depth, int columns, typename V::Scalar* c,
+                           std::ptrdiff_t c_stride) noexcept {
     constexpr int width = nv * V::lanes;
     const auto call = [&](auto function, int last) noexcept {
-        function(a, a_stride, rows, w, w_stride, depth, last, c, c_stride);
+        function(a, a_stride, rows, w, w_stride, live, depth, last, c, c_stride);
     };
     for (; columns >= width; columns -= width, w += width, c += width)
-        call(&linear_vectors<V, mr, nv, false>, 0);
+        call(&linear_vectors<V, mr, nv, false, listed>, 0);
     if constexpr (nv > 1) {
         if (columns > 0)
-            linear_columns<V, mr, nv / 2>(a, a_stride, rows, w, w_stride, depth, columns, c,
-                                          c_stride);
+            linear_columns<V, mr, nv / 2, listed>(a, a_stride, rows, w, w_stride, live, depth,
+                                                  columns, c, c_stride);
     } else {
-        if (columns > 0) call(&linear_vectors<V, mr, 1, true>, columns);
+        if (columns > 0) call(&linear_vectors<V, mr, 1, true, listed>, columns);
     }
 }
 
 template <class V, int mr, int nv>
 void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                 const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth, int columns,
-                 typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+                 const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live, int depth,
+                 int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+    const auto call = [&](auto function) noexcept {
+        function(a, a_stride, rows, w, w_stride, live, depth, columns, c, c_stride);
+    };
     // One row has few sums: with more columns at a time they need not wait for each other.
     if (rows == 1)
-        linear_columns<V, 1, 4>(a, a_stride, rows, w, w_stride, depth, columns, c, c_stride);
+        live ? call(&linear_columns<V, 1, 4, true>) : call(&linear_columns<V, 1, 4, false>);
     else
-        linear_columns<V, mr, nv>(a, a_stride, rows, w, w_stride, depth, columns, c, c_stride);
+        live ? call(&linear_columns<V, mr, nv, true>) : call(&linear_columns<V, mr, nv, false>);
 }
 
 template <class S, class T>
@@ -91,6 +98,39 @@ void copy_rows(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrd
             for (std::size_t c = 0; c < cols; ++c)
                 out[c] = T(read<S>(source + std::ptrdiff_t(c) * col_stride));
     }
+}
+
+// The bits that any of the rows has set in a group of columns.
+template <class Bits, int width>
+inline void merge_rows(const unsigned char* from, std::ptrdiff_t stride, int rows, int columns,
+                       Bits (&seen)[width]) noexcept {
+    for (int c = 0; c < width; ++c) seen[c] = 0;
+    for (int i = 0; i < rows; ++i, from += stride)
+        for (int c = 0; c < columns; ++c)
+            seen[c] |= read<Bits>(from + std::ptrdiff_t(sizeof(Bits)) * c);
+}
+
+template <class V>
+int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, int columns,
+                 int* live) noexcept {
+    using Bits = typename V::Bits;
+    constexpr int width = 64;
+    const auto* from = reinterpret_cast<const unsigned char*>(a);
+    int count = 0;
+    for (int begin = 0; begin < columns; begin += width, from += width * sizeof(Bits)) {
+        Bits seen[width];
+        const int rest = columns - begin < width ? columns - begin : width;
+        // The usual case, with a number of columns that the compiler knows.
+        if (rest == width)
+            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, width, seen);
+        else
+            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
+        for (int c = 0; c < rest; ++c) {
+            live[count] = begin + c;
+            count += seen[c] != 0;
+        }
+    }
+    return count;
 }
 
 template <class T, class Bits, Bits exponent>

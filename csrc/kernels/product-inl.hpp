@@ -142,8 +142,8 @@ inline V left_factor(typename V::Scalar x) noexcept {
         return V::broadcast(x);
 }
 
-// mr x (nv vectors) sums in registers, of panels that are nr columns wide.
-template <class V, int mr, int nr, int nv>
+// mr x (nv vectors) sums in registers, of panels that are nr columns wide; or their negatives.
+template <class V, int mr, int nr, int nv, bool minus = false>
 void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
           int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
           std::ptrdiff_t ahead_stride) noexcept {
@@ -164,7 +164,12 @@ void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t 
         for (int i = 0; i < mr; ++i) {
             const V y = left_factor<V>(a[i]);
 #pragma GCC unroll 12
-            for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
+            for (int j = 0; j < nv; ++j) {
+                if constexpr (minus)
+                    sum[i][j] = neg_mul_add(y, x[j], sum[i][j]);
+                else
+                    sum[i][j].multiply_add(y, x[j]);
+            }
         }
     }
 #pragma GCC unroll 16

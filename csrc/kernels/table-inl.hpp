@@ -48,7 +48,8 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
          &squared_slopes<Relu, V>, &squared_slopes<LeakyRelu, V>, &squared_slopes<Elu, V>,
          &squared_slopes<SoftmaxDiagonal, V>, &squared_slopes<Softplus, V>,
          &squared_slopes<Softminus, V>},
-        finite};
+        finite,
+        &live_columns<V>};
 }
 
 template <Shapes shapes>
@@ -58,7 +59,7 @@ constexpr Table make_table(Product u8) noexcept {
             float_product<F64, shapes.f64_mr, shapes.nv>(),
             dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
-            {&factor, &solve_lower, &solve_upper},
+            triangular<F64, shapes.f64_mr, shapes.nv>(),
             interleaved<F64, shapes.batch_nv>(),
             &merge_bits};
 }

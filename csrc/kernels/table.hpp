@@ -65,11 +65,12 @@ struct Product {
     Peak peak;
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. w is a
-// panel, with w_stride nr, or lies in a matrix. c has room for whole vectors.
+// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. k is
+// in [0, depth), or one of the `depth` numbers `live` where that is not null. w is a panel, with w_stride nr, or lies in a
+// matrix. c has room for whole vectors.
 template <class T>
 using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
-                            std::ptrdiff_t w_stride, int depth, int columns, T* c,
+                            std::ptrdiff_t w_stride, const int* live, int depth, int columns, T* c,
                             std::ptrdiff_t c_stride) noexcept;
 
 // Copies a matrix at byte strides into row-major T.
@@ -97,6 +98,9 @@ struct Dense {
     void (*squared_slopes[activation_count])(const T* values, std::size_t rows, std::size_t cols,
                                              double* sums) noexcept;
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
+    // Lists the columns that are not zero all over some rows, in increasing order, and returns how many they are.
+    int (*live_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,
+                        int* live) noexcept;
 };
 
 // Triangular kernels over row-major double, U upper triangular. They touch `size` rows.
@@ -109,6 +113,8 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
     void (*solve_upper)(const double* U, std::ptrdiff_t stride, int size, double* B,
                         std::ptrdiff_t B_stride, int cols) noexcept;
+    // As the tiles of the product of double, but they subtract.
+    Tile subtract[max_vectors];
 };
 
 // The widest F64 of any level.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "kernels/product-inl.hpp"
 #include "kernels/table.hpp"
 
 namespace bpls::kernels {
@@ -42,13 +43,50 @@ int factor(double* A, std::ptrdiff_t stride, int size, const double* floor) noex
     return size;
 }
 
+// Solves `rows` rows of a vector of columns, from row k on, once those above are solved: they are read once for all of them.
+template <class V, int rows, class Load, class Store>
+inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& load,
+                       Store&& store) noexcept {
+    V y[rows];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) y[i] = load(k + i);
+    for (int t = 0; t < k; ++t) {
+        const V x = load(t);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i)
+            y[i] = neg_mul_add(V::broadcast(U[t * stride + k + i]), x, y[i]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+        const double* u = U + (k + i) * stride + k;
+        y[i] = y[i] * V::broadcast(1 / u[i]);
+        store(k + i, y[i]);
+#pragma GCC unroll 8
+        for (int below = i + 1; below < rows; ++below)
+            y[below] = neg_mul_add(V::broadcast(u[below]), y[i], y[below]);
+    }
+}
+
+template <class V, class Load, class Store>
+inline void solve_columns(const double* U, std::ptrdiff_t stride, int size, Load&& load,
+                          Store&& store) noexcept {
+    int k = 0;
+    for (; k + 8 <= size; k += 8) solve_rows<V, 8>(U, stride, k, load, store);
+    for (; k < size; ++k) solve_rows<V, 1>(U, stride, k, load, store);
+}
+
+template <class V>
 void solve_lower(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
-    const auto row = [=](int t) noexcept { return B + t * B_stride; };
-    for (int k = 0; k < size; ++k) {
-        subtract(row(k), 0, k, [=](int t) noexcept { return U[t * stride + k]; }, row, cols);
-        divide(row(k), U[k * stride + k], cols);
-    }
+    for (; cols >= V::lanes; cols -= V::lanes, B += V::lanes)
+        solve_columns<V>(
+            U, stride, size, [=](int t) noexcept { return V::load(B + t * B_stride); },
+            [=](int t, V y) noexcept { y.store(B + t * B_stride); });
+    if (cols > 0)
+        solve_columns<V>(
+            U, stride, size,
+            [=](int t) noexcept { return V::load_first(B + t * B_stride, cols, 0); },
+            [=](int t, V y) noexcept { y.store_first(B + t * B_stride, cols); });
 }
 
 void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
@@ -59,6 +97,16 @@ void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
         subtract(row(k), k + 1, size, [=](int t) noexcept { return u[t]; }, row, cols);
         divide(row(k), u[k], cols);
     }
+}
+
+template <class V, int mr, int nv>
+constexpr Triangular triangular() noexcept {
+    constexpr int nr = nv * V::lanes;
+    return {&factor,
+            &solve_lower<V>,
+            &solve_upper,
+            {&tile<V, mr, nr, 1, true>, &tile < V, mr, nr, nv < 2 ? 1 : 2, true >,
+             &tile<V, mr, nr, nv, true>}};
 }
 
 }  // namespace

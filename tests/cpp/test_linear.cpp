@@ -55,6 +55,17 @@ void activation_is_applied() {
     }
 }
 
+// Columns of zeros are left out only where that changes nothing.
+void zero_times_infinity_is_nan_in_every_row() {
+    constexpr std::size_t d = 100, n = 64, m = 32;
+    const std::vector<float> a(d * n, 0.0f);
+    std::vector<float> w(n * m, 1.0f), out(d * m);
+    w[5 * m] = INFINITY;
+    CHECK(!bpls::linear(bpls::row_major(a.data(), d, n), bpls::row_major(w.data(), n, m), {},
+                        out.data()));
+    for (std::size_t i = 0; i < d; ++i) CHECK(std::isnan(out[i * m]) && out[i * m + 1] == 0);
+}
+
 void wrong_output_type_is_refused() {
     const double one = 1;
     float out;
@@ -80,6 +91,7 @@ int main() {
         is_right_in_all_layouts<double, float, double>();
         is_right_in_all_layouts<double, double, double>();
         activation_is_applied();
+        zero_times_infinity_is_nan_in_every_row();
         wrong_output_type_is_refused();
         no_columns_of_weights_give_nothing();
     });

@@ -57,6 +57,31 @@ void singular_system_names_its_pivot() {
     CHECK(W == std::vector<double>({7, 7, 7}));
 }
 
+// Large enough for steps that wait for those of other threads, in several outer blocks.
+void threads_agree_on_solutions_and_on_failures() {
+    constexpr std::size_t n = 500, m = 21, broken = 333;
+    const std::vector<double> G = random_gram(n, 1), C = random_values<double>(n * m, 2);
+    std::vector<double> bad = G;
+    bad[broken * n + broken] = -1;
+    std::vector<double> expected;
+    for (const int threads : {1, 2, 3, 8}) {
+        std::vector<double> W(n * m, 7);
+        std::size_t pivot = n;
+        try {
+            bpls::solve(bpls::row_major(bad.data(), n, n), bpls::row_major(C.data(), n, m), {},
+                        W.data(), threads);
+        } catch (const bpls::NotPositiveDefinite& error) {
+            pivot = error.pivot;
+        }
+        CHECK(pivot == broken);
+        CHECK(W == std::vector<double>(n * m, 7));
+        bpls::solve(bpls::row_major(G.data(), n, n), bpls::row_major(C.data(), n, m), {}, W.data(),
+                    threads);
+        if (expected.empty()) expected = W;
+        CHECK(W == expected);
+    }
+}
+
 void shapes_that_do_not_fit_are_refused() {
     const std::vector<double> values(16, 1.0);
     std::vector<double> W(16);
@@ -156,6 +181,7 @@ int main() {
             for (const std::size_t m : {1, 30}) residual_is_at_rounding_level(n, m, 2);
         residual_is_at_rounding_level(300, 130, 3);
         singular_system_names_its_pivot();
+        threads_agree_on_solutions_and_on_failures();
         shapes_that_do_not_fit_are_refused();
         for (std::size_t n = 1; n <= 66; ++n) batch_solves_every_system(n, 1 + n % 3, 11);
         for (const std::size_t n : {1, 5, 18}) batch_solves_every_system(n, 40, 3);

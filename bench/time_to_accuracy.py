@@ -1,0 +1,487 @@
+"""Seconds to the same test accuracy: refined sweeps beside tuned Adam, on MNIST and Fashion-MNIST, in one run.
+
+    python bench/time_to_accuracy.py [--setting REGEX] [--epochs N] [--seeds N] [--passes P ...] [--threads N]
+        [--grid small|full] [--csv FILE] [--json FILE]
+
+Ours is `fit_refined` with its default settings, on bytes. Every number of passes is a complete fit of its own, timed
+from the arrays in memory to the trained network.
+
+Adam is PyTorch's, fused, its fastest form on a CPU. The whole set is one float32 tensor between 0 and 1, and making it
+is not timed; every epoch draws an order and gathers its batches by `index_select`; some steps of another network come
+first to warm up. Every batch size and rate of a grid runs once.
+
+Nobody looks at test rows while the clock runs. Adam's batch, rate and epoch are chosen by test accuracy, which favours
+it; ours are means over seeds. Our fits come before, between and after the runs of Adam.
+"""
+
+import argparse
+import csv
+import functools
+import itertools
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import images
+from header import header
+from kernel_cases import PAUSE_SECONDS, SMALL, limited, torch
+from layout import markdown, shown
+
+import bpls_fast as bf
+from bpls_fast.datasets import DataSet
+
+Tensors = tuple[Any, Any, Any, Any]  # in the order of a DataSet
+
+DATA = {"mnist": "mnist", "fashion": "fashion-mnist"}
+ROWS = 6000 if SMALL else images.ROWS
+PASSES = (1.0, 2.0) if SMALL else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+EPOCHS = 20
+SEEDS = 5
+AFTER = (1, 2, 5)
+"""Epochs after which Adam is compared, too."""
+CLASSES = 10
+WARM_UP_STEPS = 20
+LEGEND = (
+    "Seconds of Adam: the fastest epoch with that batch size, at any rate, times the epochs / as measured. Seconds of\n"
+    "ours: the best / the median of the fits. Ratios are Adam's seconds over ours, of the first figures / of the\n"
+    "second; above 1 we are faster. Accuracies are of the test rows, ours with the standard deviation over the seeds."
+)
+
+
+class Setting(NamedTuple):
+    """A network and the images that it learns."""
+
+    data: str
+    hidden: tuple[int, ...]
+    activation: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.data} {'-'.join(map(str, self.hidden))} {self.activation}"
+
+
+SETTINGS = [
+    Setting(data, hidden, activation)
+    for data in DATA
+    for hidden, activation in (((60,), "softmax"), ((100, 70), "softmax"), ((100, 70), "relu"))
+]
+
+
+class Config(NamedTuple):
+    """How Adam runs."""
+
+    batch: int
+    rate: float
+
+
+GRIDS = {
+    "full": list(
+        itertools.starmap(
+            Config, itertools.product((128, 256, 512, 1024), (1e-3, 3e-3, 1e-2, 3e-2))
+        )
+    ),
+    "small": [Config(512, 1e-2)],
+}
+
+
+class Fit(NamedTuple):
+    """One fit of ours."""
+
+    passes: float
+    seed: int
+    accuracy: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of Adam: accuracies after, and seconds of, every epoch."""
+
+    config: Config
+    accuracies: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+class AdamPoint(NamedTuple):
+    """Where a run of Adam is after some epochs."""
+
+    batch: int
+    rate: float
+    epoch: int
+    accuracy: float
+    best_seconds: float
+    seconds: float
+
+
+class OurPoint(NamedTuple):
+    """Where our fits are after some passes."""
+
+    passes: float
+    accuracy: float
+    deviation: float
+    best_seconds: float
+    seconds: float
+
+
+class Comparison(NamedTuple):
+    """A point of one side, and the first of the other that reaches its accuracy or, if none does, the most accurate."""
+
+    question: str
+    adam: AdamPoint
+    ours: OurPoint
+    reached: bool
+
+    @property
+    def ratios(self) -> tuple[float, float] | tuple[None, None]:
+        """Give how many times faster we are, by the best times and by those as measured."""
+        if not self.reached:
+            return None, None
+        adam, ours = self.adam, self.ours
+        return adam.best_seconds / ours.best_seconds, adam.seconds / ours.seconds
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that was measured of a setting."""
+
+    setting: Setting
+    fits: list[Fit] = field(default_factory=list)
+    again: list[Fit] = field(default_factory=list)
+    """The fits of the first seed once more, after all else."""
+    runs: list[Run] = field(default_factory=list)
+
+    @functools.cached_property
+    def ours(self) -> list[OurPoint]:
+        points = []
+        for passes in dict.fromkeys(fit.passes for fit in self.fits):
+            accuracies = [fit.accuracy for fit in self.fits if fit.passes == passes]
+            times = [fit.seconds for fit in (*self.fits, *self.again) if fit.passes == passes]
+            spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
+            points.append(
+                OurPoint(
+                    *(passes, statistics.fmean(accuracies), spread),
+                    *(min(times), statistics.median(times)),
+                )
+            )
+        return points
+
+    @functools.cached_property
+    def adam(self) -> list[AdamPoint]:
+        fastest = {batch: min(times) for batch, times in self.epoch_seconds().items()}
+        return [
+            AdamPoint(
+                *(*run.config, epoch, accuracy),
+                *(epoch * fastest[run.config.batch], sum(run.seconds[:epoch])),
+            )
+            for run in self.runs
+            for epoch, accuracy in enumerate(run.accuracies, 1)
+        ]
+
+    def epoch_seconds(self) -> dict[int, list[float]]:
+        """Give the seconds of all epochs by batch size: the rate does not change the work."""
+        times: dict[int, list[float]] = {}
+        for run in self.runs:
+            times.setdefault(run.config.batch, []).extend(run.seconds)
+        return dict(sorted(times.items()))
+
+    def adam_then_ours(self) -> Iterator[Comparison]:
+        """Take Adam at its best, in all epochs and after a few, and look for our first fit that is as good."""
+        epochs = max(point.epoch for point in self.adam)
+        yield self._first_of_ours(f"best in {epochs} epoch" + "s" * (epochs > 1), self.adam)
+        for after in AFTER:
+            points = [point for point in self.adam if point.epoch == after]
+            if points:
+                yield self._first_of_ours(f"best after {after}", points)
+
+    def ours_then_adam(self) -> Iterator[Comparison]:
+        """Take every point of ours, and look for the run of Adam that is the first to be as good."""
+        for ours in self.ours:
+            reaching = [point for point in self.adam if point.accuracy >= ours.accuracy]
+            adam = min(
+                reaching, key=lambda point: point.best_seconds, default=most_accurate(self.adam)
+            )
+            yield Comparison(passes_text(ours.passes), adam, ours, bool(reaching))
+
+    def _first_of_ours(self, question: str, points: Sequence[AdamPoint]) -> Comparison:
+        adam = most_accurate(points)
+        reaching = [point for point in self.ours if point.accuracy >= adam.accuracy]
+        ours = reaching[0] if reaching else most_accurate(self.ours)
+        return Comparison(question, adam, ours, bool(reaching))
+
+    def edges(self) -> list[str]:
+        """Name the edges of what was tried that Adam's best lies on: beyond them it may do better."""
+        best = most_accurate(self.adam)
+        found = ["its last epoch"] if best.epoch == max(point.epoch for point in self.adam) else []
+        for name in ("batch", "rate"):
+            tried = [getattr(point, name) for point in self.adam]
+            for end, which in ((min(tried), "smallest"), (max(tried), "largest")):
+                if getattr(best, name) == end:
+                    found.append(f"the {which} {name}")
+        return found
+
+    def turns(self) -> list[float]:
+        """Give the seconds of all passes together, turn by turn: a machine that slows down shows."""
+        seeds = dict.fromkeys(fit.seed for fit in self.fits)
+        of_seeds = [sum(fit.seconds for fit in self.fits if fit.seed == seed) for seed in seeds]
+        return [*of_seeds, sum(fit.seconds for fit in self.again)]
+
+
+def passes_text(passes: float) -> str:
+    return f"{passes:g} pass" + "es" * (passes != 1)
+
+
+def most_accurate(points: Sequence[Any]) -> Any:
+    """Give the best point, of equals the one that took the least time."""
+    return max(points, key=lambda point: (point.accuracy, -point.best_seconds))
+
+
+def load(name: str) -> DataSet:
+    """Load images, the training ones up to ROWS."""
+    x, labels, x_test, labels_test = bf.datasets.load(DATA[name], root=images.ROOT)
+    return DataSet(x[:ROWS], labels[:ROWS], x_test, labels_test)
+
+
+def as_tensors(data: DataSet) -> Tensors:
+    """Give the same to PyTorch, images as float32 between 0 and 1."""
+    x, labels, x_test, labels_test = map(torch.tensor, data)
+    return x / 255, labels, x_test / 255, labels_test
+
+
+def our_fit(setting: Setting, data: DataSet, passes: float, seed: int) -> Fit:
+    """Fit from the bytes to the trained network, then look at the test rows."""
+    x, labels, x_test, labels_test = data
+    sizes = [x.shape[1], *setting.hidden, CLASSES]
+    time.sleep(PAUSE_SECONDS)
+    began = time.perf_counter()
+    net = bf.Network(sizes, activation=setting.activation, seed=seed)
+    bf.fit_refined(net, x, labels, max_passes=passes, seed=seed)
+    took = time.perf_counter() - began
+    return Fit(passes, seed, float((net.predict(x_test) == labels_test).mean()), took)
+
+
+def adam_run(setting: Setting, data: Tensors, config: Config, epochs: int) -> Run:
+    """Train by Adam, looking at the test rows after every epoch."""
+    x, labels, x_test, labels_test = data
+    run = Run(config)
+    warm_up = torch.arange(min(len(x), WARM_UP_STEPS * config.batch))
+    with torch.inference_mode(False):
+        train(*model_and_adam(setting, config), x, labels, warm_up, config.batch)
+        model, adam = model_and_adam(setting, config)
+        for _ in range(epochs):
+            time.sleep(PAUSE_SECONDS)
+            began = time.perf_counter()
+            train(model, adam, x, labels, torch.randperm(len(x)), config.batch)
+            run.seconds.append(time.perf_counter() - began)
+            with torch.inference_mode():
+                hits = model(x_test).argmax(dim=1) == labels_test
+            run.accuracies.append(hits.double().mean().item())
+    return run
+
+
+def model_and_adam(setting: Setting, config: Config) -> tuple[Any, Any]:
+    """Make a network as PyTorch does by default, and its optimizer. The loss has the softmax of the outputs in it."""
+    torch.manual_seed(0)
+    sizes = [images.PIXELS, *setting.hidden]
+    layers: list[Any] = []
+    for width, next_width in itertools.pairwise(sizes):
+        layers.append(torch.nn.Linear(width, next_width))
+        layers.append(torch.nn.ReLU() if setting.activation == "relu" else torch.nn.Softmax(dim=1))
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], CLASSES))
+    return model, torch.optim.Adam(model.parameters(), lr=config.rate, fused=True)
+
+
+def train(model: Any, adam: Any, x: Any, labels: Any, order: Any, batch: int) -> None:
+    """Make a step for every batch of the rows in this order."""
+    loss = torch.nn.CrossEntropyLoss()
+    for chosen in order.split(batch):
+        adam.zero_grad()
+        loss(model(x.index_select(0, chosen)), labels.index_select(0, chosen)).backward()
+        adam.step()
+
+
+def measure(
+    setting: Setting,
+    all_passes: Sequence[float],
+    grid: Sequence[Config],
+    epochs: int,
+    seeds: int,
+    threads: int,
+) -> Result:
+    """Let the two sides take turns: our fits of a seed, a part of Adam's grid; at last the first seed again."""
+    result = Result(setting)
+    data = load(setting.data)
+    tensors = as_tensors(data)
+
+    def fits(seed: int) -> list[Fit]:
+        return [our_fit(setting, data, passes, seed) for passes in all_passes]
+
+    with limited(threads):
+        our_fit(setting, data, all_passes[0], 0)  # to warm up
+        for seed in range(seeds):
+            tell(f"{setting.name}: ours, seed {seed}")
+            result.fits.extend(fits(seed))
+            for config in grid[seed::seeds]:
+                tell(f"{setting.name}: Adam, batch {config.batch}, rate {config.rate:g}")
+                result.runs.append(adam_run(setting, tensors, config, epochs))
+        tell(f"{setting.name}: ours, seed 0 again")
+        result.again.extend(fits(0))
+    for first, second in zip(result.fits[: len(all_passes)], result.again, strict=True):
+        if first.accuracy != second.accuracy:
+            raise AssertionError(
+                f"{setting.name}, {passes_text(first.passes)}: the same seed gave the accuracies "
+                f"{first.accuracy} and {second.accuracy}"
+            )
+    return result
+
+
+def tell(progress: str) -> None:
+    print(progress, file=sys.stderr, flush=True)
+
+
+def adam_cells(point: AdamPoint) -> list[str]:
+    return [
+        f"batch {point.batch}, rate {point.rate:g}, epoch {point.epoch}",
+        f"{point.accuracy:.2%}",
+        f"{shown(point.best_seconds)} / {shown(point.seconds)}",
+    ]
+
+
+def our_cells(point: OurPoint) -> list[str]:
+    return [
+        passes_text(point.passes),
+        f"{point.accuracy:.2%} ({100 * point.deviation:.2f})",
+        f"{shown(point.best_seconds)} / {shown(point.seconds)}",
+    ]
+
+
+def report(result: Result) -> str:
+    """Lay a setting out as two tables: Adam's accuracies and our time to them, our curve and Adam's time to it."""
+    lines = [
+        [row.question, *adam_cells(row.adam), *reached_cells(row, our_cells(row.ours))]
+        for row in result.adam_then_ours()
+    ]
+    columns = ["accuracy", "seconds"]
+    to_adam = markdown(["Adam", "", *columns, "ours reach it with", *columns, "ratio"], lines)
+    lines = [
+        [*our_cells(row.ours), *reached_cells(row, adam_cells(row.adam))]
+        for row in result.ours_then_adam()
+    ]
+    to_ours = markdown(["ours", *columns, "Adam is the first there with", *columns, "ratio"], lines)
+    turns = ", ".join(map(shown, result.turns()))
+    epochs = ", ".join(
+        f"batch {batch} {shown(min(times))} / {shown(statistics.median(times))} / {shown(max(times))}"
+        for batch, times in result.epoch_seconds().items()
+    )
+    edges = ", ".join(result.edges())
+    beyond = f"Adam's best is at {edges}: more might be found beyond.\n" if edges else ""
+    return (
+        f"## {result.setting.name}\n\n{to_adam}\n\n{to_ours}\n\n"
+        f"{beyond}All our fits of a turn, from the first turn to the last: {turns}.\n"
+        f"An epoch of Adam, fastest / median / slowest: {epochs}."
+    )
+
+
+def reached_cells(row: Comparison, cells: list[str]) -> list[str]:
+    """Give the cells of the side that follows, which must not look as if it had arrived where it has not."""
+    best, measured = row.ratios
+    if best is None:
+        return [f"never; at most: {cells[0]}", *cells[1:], "never"]
+    return [*cells, f"**{best:.2f}x** / {measured:.2f}x"]
+
+
+def write_csv(path: Path, results: Sequence[Result]) -> None:
+    """Write one line per comparison. Where the accuracy was not reached the ratios are empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            [
+                *("setting", "first", "question"),
+                *(f"adam_{name}" for name in AdamPoint._fields),
+                *(f"our_{name}" for name in OurPoint._fields),
+                *("reached", "ratio_of_bests", "ratio"),
+            ]
+        )
+        for result in results:
+            for first, rows in (
+                ("adam", result.adam_then_ours()),
+                ("ours", result.ours_then_adam()),
+            ):
+                for row in rows:
+                    start = (result.setting.name, first, row.question)
+                    writer.writerow([*start, *row.adam, *row.ours, row.reached, *row.ratios])
+
+
+def write_json(path: Path, results: Sequence[Result], about: str) -> None:
+    """Write every time and accuracy that was measured."""
+    measured = [
+        {
+            "setting": result.setting.name,
+            "fits": [fit._asdict() for fit in result.fits],
+            "again": [fit._asdict() for fit in result.again],
+            "runs": [
+                {**run.config._asdict(), "accuracies": run.accuracies, "seconds": run.seconds}
+                for run in result.runs
+            ],
+        }
+        for result in results
+    ]
+    text = json.dumps({"header": about.splitlines(), "results": measured}, indent=1)
+    path.write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the settings and print their tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--setting", metavar="REGEX", default="", help="those whose name matches")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="of Adam")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="of ours")
+    parser.add_argument(
+        "--passes", type=float, nargs="+", default=PASSES, metavar="P", help="of ours"
+    )
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="of everyone")
+    parser.add_argument("--grid", choices=GRIDS, default="full", help="batches and rates of Adam")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the tables there too")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all that was measured there"
+    )
+    options = parser.parse_args(arguments)
+    if torch is None:
+        parser.error("PyTorch, which has Adam, is not installed")
+    if min(options.epochs, options.seeds, options.threads) < 1 or min(options.passes) <= 0:
+        parser.error("epochs, seeds and threads must be at least 1, passes more than 0")
+    settings = [setting for setting in SETTINGS if re.search(options.setting, setting.name)]
+    if not settings:
+        known = "\n".join(setting.name for setting in SETTINGS)
+        parser.error(f"no setting matches {options.setting!r}; there are\n{known}")
+
+    grid = GRIDS[options.grid]
+    about = header(
+        threads=str(options.threads),
+        images=str(images.ROOT),
+        Adam=f"best of {len(grid)} runs ({options.grid} grid), {options.epochs} epochs each",
+        ours=f"mean of {options.seeds} seeds",
+    )
+    print(f"{about}\n\n{LEGEND}", flush=True)
+    results: list[Result] = []
+    for setting in settings:
+        result = measure(
+            *(setting, sorted(set(options.passes)), grid),
+            *(options.epochs, options.seeds, options.threads),
+        )
+        results.append(result)
+        print(f"\n{report(result)}", flush=True)
+        # After every setting: an interrupted run keeps those that it has.
+        if options.csv:
+            write_csv(options.csv, results)
+        if options.json:
+            write_json(options.json, results, about)
+
+
+if __name__ == "__main__":
+    main()

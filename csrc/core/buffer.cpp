@@ -1,0 +1,20 @@
+#include "core/buffer.hpp"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace bpls::detail {
+
+Block fresh_block(std::size_t bytes) {
+    constexpr std::size_t large_page = 2u << 20;
+    const std::align_val_t alignment{bytes < 2 * large_page ? cache_line : large_page};
+    auto* memory = static_cast<unsigned char*>(::operator new(bytes, alignment));
+#if defined(__linux__)
+    // Where the system declines, small pages do as well.
+    if (bytes >= 2 * large_page) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return {std::unique_ptr<unsigned char, Release>(memory, Release{alignment}), bytes};
+}
+
+}  // namespace bpls::detail
