@@ -274,13 +274,13 @@ class Refinement:
             with self.record.phase("target"):
                 W = self._without_bias(above)
                 curvature = np.einsum("ij,j->i", np.square(W), curvature)
-                curvature *= _squared_slopes(activation, N, rows.weights)
+                curvature *= _squared_slopes(activation, N, rows.weights) / rows.total_weight()
                 pulled = self._buffer(f"D {layer}", N.shape, N.dtype)
                 back = W.T.astype(N.dtype)
                 D = tangent(D, back, N, activation=activation.name, out=pulled, check_finite=False)
             if layer:
                 with self.record.phase("gram"):
-                    G, gradient = gram(now.N[layer - 1], D, bias=self.net.bias)
+                    G, gradient = self._gram_under(now.N[layer - 1], D, rows.weights)
                 with self.record.phase("solve"):
                     step = self._solve(G, gradient)
             else:
@@ -295,6 +295,13 @@ class Refinement:
             steps.insert(0, step)
             above = self.hidden[layer]
         return gradients, steps
+
+    def _gram_under(self, N: Array, D: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Give NᵀN, weighted, and NᵀD of residuals D that are weighted already."""
+        bias = self.net.bias
+        if weights is None:
+            return gram(N, D, bias=bias)
+        return gram(N, bias=bias, sample_weight=weights), cross(N, D, bias=bias)
 
     def _conjugate(self, gradients: Weights, steps: Weights) -> Weights:
         """Give the directions: the steps, and a part of the last directions (Polak-Ribière+)."""
