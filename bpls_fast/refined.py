@@ -511,7 +511,7 @@ def _hold_out(
     held = max(1, round(fraction * len(samples.X)))
     if held >= len(samples.X):
         raise ValueError(
-            f"validation_fraction is {fraction!r} of {len(samples.X)} rows, which leaves none to train with"
+            f"validation_fraction is {fraction!r}, which leaves no row to train with of n_samples = {len(samples.X)}"
         )
     order = random.permutation(len(samples.X))
     return samples.take(np.sort(order[held:])), samples.take(np.sort(order[:held]))
@@ -541,9 +541,9 @@ def _checked(
         samples = Samples(X, net.activations[-1].inverse(Y), None, weights)
     if weights is None:
         return samples, classes
-    if sample_weight is not None and class_weight is None:
-        largest = float(np.max(np.asarray(sample_weight)))
-        samples = samples._replace(repetition=largest / float(weights.max()))
+    if sample_weight is not None:  # weights of classes repeat nothing
+        total = float(np.sum(sample_weight, dtype=np.float64))
+        samples = samples._replace(repetition=total / float(weights.sum(dtype=np.float64)))
     if not weights.all():
         samples = samples.take(np.flatnonzero(weights))
     return samples, classes
