@@ -138,6 +138,12 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         """Train by refined sweeps and keep network and report."""
+        for name in ("max_iter", "n_iter_no_change"):
+            count = getattr(self, name)
+            if count is None and name == "max_iter":
+                continue
+            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+                raise ValueError(f"{name} is {count!r}; expected a whole number >= 1")
         self.report_: FitReport = fit_refined(
             start.net,
             start.X,

@@ -32,7 +32,7 @@ FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 1
 ROWS_PER_NEURON = 25
 """A first chunk has at least so many rows for each neuron of the last hidden layer: they determine the output layer."""
 
-ROWS_PER_SWEEP, FEWEST_SWEEPS = 80, 5
+ROWS_PER_SWEEP, FEWEST_SWEEPS = 80, 3
 """Where each sweep sees all rows there is one for so many of them: fewer rows are learnt by heart in fewer sweeps."""
 
 CALIBRATION_ROWS = 1000
@@ -53,6 +53,9 @@ over this share of the sweeps."""
 
 FAILURES = 5
 """So many sweeps in a row without a step that lowers the loss end a fit."""
+
+EXACT = 1e-6
+"""A loss below this share of the mean square of the targets leaves nothing to learn."""
 
 VALIDATE_EVERY = 6
 """Sweeps over chunks from one look at the rows that are held out to the next."""
@@ -96,7 +99,7 @@ def fit_refined(
         Passes over the data at most, where it is cut into chunks.
     max_sweeps : int, optional
         Sweeps at most. By default as many as `max_passes` allows; where each sees all rows, one for every 80 of them,
-        5 at least.
+        3 at least.
     chunk_rows : int, optional
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,
         2500 at first (or 25 for every neuron), then twice as many.
@@ -180,7 +183,7 @@ class Samples(NamedTuple):
     targets: Array
     labels: NDArray[np.intp] | None
     weights: Array | None
-    repetition: float = 1.0  # what a weight of 1 stands for, if weights are repetitions of rows
+    repetition: float = 1.0  # of rows, that a weight of 1 stands for on average
 
     def repetitions(self) -> float:
         """Give how many rows there are if weights are repetitions, and never fewer than there are."""
@@ -247,6 +250,7 @@ class _Fit:
         self.record = record
         self.samples = samples
         self.held = held
+        self.mean_square = float(np.square(samples.targets, dtype=np.float64).sum(axis=1).mean())
         self.best = begin
         self.refinement = Refinement(
             begin,
@@ -258,8 +262,8 @@ class _Fit:
             X, weights = sample.X, sample.weights
             with record.phase("gram"):
                 G = gram(X, bias=begin.bias, scale=begin.scale_of(X), sample_weight=weights)
-            exact = X.dtype == np.float64 or (X.dtype == np.uint8 and weights is None)
-            self.refinement.learn_inputs(G, exact)
+            total = float(len(X) if weights is None else weights.sum(dtype=np.float64))
+            self.refinement.learn_inputs(G, total, X, weights)
         self.mean = self.refinement.hidden
 
     def run(
@@ -313,6 +317,8 @@ class _Fit:
             small_steps = small_steps + 1 if whole and self._barely_fell(tol) else 0
             if failures == (1 + whole if whole else FAILURES):
                 stopped = "no step lowers the loss"
+            elif whole and loss < EXACT * self.mean_square:
+                stopped = "the rows are fitted"
             elif small_steps == 3:
                 stopped = f"the loss falls by less than tol = {tol:g}"
             looks = self.held is not None and (whole or report.iterations % VALIDATE_EVERY == 0)
@@ -344,8 +350,9 @@ class _Fit:
             G, C = gram(
                 rows.X, rows.T, bias=self.begin.bias, scale=scale, sample_weight=rows.weights
             )
-        output = self.refinement.solve_output_of(G, C, rows)
-        self.best = self._finished([], output.W, rows)
+        T = self.refinement.scales(G, rows.X, rows.weights)
+        output = self.refinement.solve_output_of(T.between(G), T.onto(C), rows)
+        self.best = self._finished([], T.back(output.W), rows)
         report = self.record.report
         report.iterations = report.best = 1
         report.rows, report.loss = [len(rows.X)], [output.loss / rows.total_weight()]
@@ -511,7 +518,7 @@ def _hold_out(
     held = max(1, round(fraction * len(samples.X)))
     if held >= len(samples.X):
         raise ValueError(
-            f"validation_fraction is {fraction!r}, which leaves no row to train with of n_samples = {len(samples.X)}"
+            f"validation_fraction is {fraction!r} of {len(samples.X)} rows, which leaves none to train with"
         )
     order = random.permutation(len(samples.X))
     return samples.take(np.sort(order[held:])), samples.take(np.sort(order[:held]))
@@ -541,7 +548,7 @@ def _checked(
         samples = Samples(X, net.activations[-1].inverse(Y), None, weights)
     if weights is None:
         return samples, classes
-    if sample_weight is not None:  # weights of classes repeat nothing
+    if sample_weight is not None:
         total = float(np.sum(sample_weight, dtype=np.float64))
         samples = samples._replace(repetition=total / float(weights.sum(dtype=np.float64)))
     if not weights.all():

@@ -20,6 +20,7 @@ from bpls_fast.sweep import (
     LARGEST_EPS,
     LARGEST_FLOAT32_OFFSET,
     LARGEST_OFFSET,
+    Standardization,
     standardization,
 )
 
@@ -39,7 +40,10 @@ HALVINGS = 6
 
 
 OUTPUT_EPS = np.logspace(1, -6, 8)
-"""The ridges that cross-validation chooses from; of equals it takes the first."""
+"""The ridges that cross-validation chooses from."""
+
+NEARLY = 1.05
+"""It takes the first, the largest, whose error is at most so many times the least: the features will yet be fitted."""
 
 
 class Rows(NamedTuple):
@@ -131,23 +135,31 @@ class Refinement:
         self.known: Forward | None = None
         self._memory: dict[str, Array] = {}
 
-    def learn_inputs(self, G: NDArray[np.float64], exact: bool) -> None:
+    def learn_inputs(
+        self, G: NDArray[np.float64], total: float, X: Array, weights: Array | None
+    ) -> None:
         """Invert the Gram matrix of what enters the network, once for many sweeps.
 
+        `total` is the weight of all rows that it is of, X and `weights` are some of them.
+
         The ridge of a hidden layer is so large that the inverse is as accurate as a factor, and it is quicker to apply.
-        `exact` says that no entry was rounded to float32 on the way.
         """
         with self.record.phase("solve"):
             if not G.diagonal().any():
                 self._inverse = np.eye(len(G))
-            elif self.standardize:
-                T = standardization(
-                    G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET
-                )
-                inverse = self._solve(T.between(G), np.eye(len(G)))
-                self._inverse = T.back(T.back(inverse).T)
-            else:
-                self._inverse = self._solve(G, np.eye(len(G)))
+                return
+            T = self.scales(G, X, weights)
+            inverse = self._solve(T.between(G), total * np.eye(len(G)))
+            self._inverse = T.back(T.back(inverse).T)
+
+    def scales(self, G: NDArray[np.float64], X: Array, weights: Array | None) -> Standardization:
+        """Give how columns whose Gram matrix is G are centred and scaled for a ridge: not at all, or to variance 1."""
+        if not self.standardize or not G.diagonal().any():
+            return Standardization(np.zeros(len(G)), np.ones(len(G)))
+        exact = X.dtype == np.float64 or (X.dtype == np.uint8 and weights is None)
+        return standardization(
+            G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET
+        )
 
     def sweep(self, rows: Rows, *, again: bool = False) -> float:
         """Move the hidden layers once; give the loss before that, per unit of weight.
@@ -251,7 +263,7 @@ class Refinement:
             freedom = n - ridge * np.einsum("kii->k", inverses)
             remaining = repetitions - freedom
             error = np.where(remaining >= 1, left / np.square(remaining), np.inf)
-            self.output_eps = float(grid[np.argmin(error)])
+            self.output_eps = float(grid[np.argmax(error <= NEARLY * error.min())])
         self.known = now._replace(output=self.solve_output_of(G, C, rows))
 
     def _residual(self, rows: Rows, now: Forward, name: str) -> Array:
@@ -266,6 +278,7 @@ class Refinement:
         if rows.weights is not None:
             of_rows = rows.weights[:, np.newaxis]
             R = np.multiply(R, of_rows, out=self._buffer("weighted R", R.shape, R.dtype))
+        total = rows.total_weight()
         gradients: Weights = []
         steps: Weights = []
         D, above, curvature = R, now.output.W, np.ones(R.shape[1])
@@ -274,13 +287,13 @@ class Refinement:
             with self.record.phase("target"):
                 W = self._without_bias(above)
                 curvature = np.einsum("ij,j->i", np.square(W), curvature)
-                curvature *= _squared_slopes(activation, N, rows.weights) / rows.total_weight()
+                curvature *= _squared_slopes(activation, N, rows.weights) / total
                 pulled = self._buffer(f"D {layer}", N.shape, N.dtype)
                 back = W.T.astype(N.dtype)
                 D = tangent(D, back, N, activation=activation.name, out=pulled, check_finite=False)
             if layer:
                 with self.record.phase("gram"):
-                    G, gradient = self._gram_under(now.N[layer - 1], D, rows.weights)
+                    G, gradient = self._gram(now.N[layer - 1], D, rows.weights)
                 with self.record.phase("solve"):
                     step = self._solve(G, gradient)
             else:
@@ -288,20 +301,20 @@ class Refinement:
                     scale = self.net.scale_of(rows.X)
                     gradient = cross(rows.X, D, bias=self.net.bias, scale=scale)
                 with self.record.phase("solve"):
-                    step = linear(self._inverse, gradient)
-            gradient /= rows.total_weight()
+                    step = linear(self._inverse, gradient / total)
+            gradient /= total
             step /= curvature + DAMPING * curvature.mean() + 1e-300
             gradients.insert(0, gradient)
             steps.insert(0, step)
             above = self.hidden[layer]
         return gradients, steps
 
-    def _gram_under(self, N: Array, D: Array, weights: Array | None) -> tuple[Array, Array]:
-        """Give NᵀN, weighted, and NᵀD of residuals D that are weighted already."""
-        bias = self.net.bias
+    def _gram(self, N: Array, D: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Give NᵀWN and NᵀD: in D the weights are already."""
         if weights is None:
-            return gram(N, D, bias=bias)
-        return gram(N, bias=bias, sample_weight=weights), cross(N, D, bias=bias)
+            return gram(N, D, bias=self.net.bias)
+        G = gram(N, bias=self.net.bias, sample_weight=weights)
+        return G, cross(N, D, bias=self.net.bias)
 
     def _conjugate(self, gradients: Weights, steps: Weights) -> Weights:
         """Give the directions: the steps, and a part of the last directions (Polak-Ribière+)."""
@@ -358,12 +371,13 @@ class Refinement:
         blocks = E.reshape(layers + 1, outputs, layers + 1, outputs)
         M = np.einsum("ikjk->ij", blocks)
         system = M[:layers, :layers]
-        mean = float(np.trace(system)) / layers
-        if not mean > 0:  # no direction changes the outputs
+        sizes = np.sqrt(np.maximum(system.diagonal(), 0.0))
+        if not sizes.any():  # no direction changes the outputs
             return np.zeros(layers)
-        lengths: NDArray[np.float64] = np.linalg.solve(
-            system + 1e-9 * mean * np.eye(layers), M[:layers, layers]
-        )
+        # Effects differ by orders of magnitude from layer to layer: the ridge is for effects of size 1.
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        scaled = system / np.outer(sizes, sizes) + 1e-9 * np.eye(layers)
+        lengths: NDArray[np.float64] = np.linalg.solve(scaled, M[:layers, layers] / sizes) / sizes
         return lengths
 
     def _move(

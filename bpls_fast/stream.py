@@ -110,11 +110,10 @@ class Stream:
         X = new.X
         with self.record.phase("gram"):
             G = gram(X, bias=self.net.bias, scale=self.net.scale_of(X), sample_weight=new.weights)
-        self._inputs.add(self._kept(new), G)
+        self._inputs.add(self._kept(new), G, new)
         updates = self._inputs.updates
         if updates % REFRESH == 0 or updates in (1, 2, 4, 8):
-            exact = X.dtype == np.float64
-            self.refinement.learn_inputs(self._inputs.total, exact)
+            self.refinement.learn_inputs(self._inputs.total, self._inputs.weight, X, new.weights)
 
     def _solve_output(self, new: Samples) -> None:
         rows = new.whole()
@@ -124,7 +123,7 @@ class Stream:
         with self.record.phase("gram"):
             scale = 1.0 if self.mean else network.scale_of(new.X)
             G, C = gram(N, rows.T, bias=self.net.bias, scale=scale, sample_weight=new.weights)
-        self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1))
+        self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new)
         both = self._outputs.total
         output = self.refinement.solve_output_of(both[:, : len(G)].copy(), both[:, len(G) :], rows)
         network.weights = [*self.mean, output.W]
@@ -141,7 +140,9 @@ class Past:
     def __init__(self) -> None:
         self.updates = 0
         self.total: NDArray[np.float64] = np.zeros(())
+        self.weight = 0.0  # of the rows in it
 
-    def add(self, kept: float, term: NDArray[np.float64]) -> None:
+    def add(self, kept: float, term: NDArray[np.float64], new: Samples) -> None:
         self.total = kept * self.total + term
+        self.weight = kept * self.weight + new.whole().total_weight()
         self.updates += 1
