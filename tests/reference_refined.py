@@ -1,7 +1,7 @@
 """Refined sweeps over all rows in plain NumPy and float64, from the formulas of the method.
 
-Rule of this file: nothing here calls bpls_fast. Letters: N are the values of a hidden layer, with a column of ones where
-there is a bias; T is what the outputs should be; w are weights of rows.
+Rule of this file: nothing here calls bpls_fast. Letters: N are the values of a hidden layer, T is what the outputs
+should be, R what is left of it, w are weights of rows.
 """
 
 from typing import NamedTuple
@@ -46,6 +46,7 @@ class Problem(NamedTuple):
     damping: float = 0.5
     conjugacy: float = 0.9
     halvings: int = 6
+    lengths_eps: float = 1e-9  # where every effect has size 1
 
 
 class State(NamedTuple):
@@ -83,7 +84,7 @@ def standardizing(X, w, bias):
     """Give the matrix that takes X, with its ones, to columns of mean 0 and mean square 1."""
     n = X.shape[1]
     mean = w @ X / w.sum() if bias else np.zeros(n)
-    deviation = np.sqrt(w @ (X - mean) ** 2 / w.sum()) if bias else np.sqrt(np.sum(X**2.0, 0))
+    deviation = np.sqrt(w @ (X - mean) ** 2 / w.sum()) if bias else np.sqrt(w @ X**2)
     M = np.eye(n + bias)
     M[:n, :n] = np.diag(1 / deviation)
     if bias:
@@ -102,7 +103,7 @@ def gradients_and_steps(problem, hidden, state):
         V = without_bias(above, bias)
         pulled = np.einsum("dij,dj->di", J, pulled @ V.T)
         diagonal = np.einsum("dii->di", J)
-        curvature = (V**2 @ curvature) * (w @ diagonal**2)
+        curvature = (V**2 @ curvature) * (w @ diagonal**2) / w.sum()
         A = with_ones(state.N[layer - 1] if layer else problem.X, bias)
         G, gradient = A.T @ (w[:, np.newaxis] * A), A.T @ pulled
         M = np.eye(len(G))
@@ -136,7 +137,9 @@ def lengths_of(problem, state, effects):
     w, A = problem.w[:, np.newaxis], with_ones(state.N[-1], problem.bias)
     rest = [E - A @ np.linalg.solve(state.G, A.T @ (w * E)) for E in effects]
     M = np.array([[np.sum(w * E * F) for F in rest] for E in effects])
-    return np.linalg.solve(M, [np.sum(w * E * state.R) for E in effects])
+    sizes = np.sqrt(M.diagonal())
+    scaled = M / np.outer(sizes, sizes) + problem.lengths_eps * np.eye(len(M))
+    return np.linalg.solve(scaled, [np.sum(w * E * state.R) for E in effects] / sizes) / sizes
 
 
 def dot(one, other):
@@ -147,9 +150,18 @@ class Unclear(Exception):  # noqa: N818
     """What a sweep decides hangs on rounding."""
 
 
+class Swept(NamedTuple):
+    """Hidden weights and output layer after some sweeps, the loss before each, what the sweeps did on the way."""
+
+    hidden: list
+    W: np.ndarray
+    losses: list
+    conjugated: int  # sweeps that kept a part of the last directions
+    halved: int  # steps that were too long
+
+
 def sweeps(problem, hidden, count):
-    """Give the hidden weights and the output layer after so many sweeps, and the loss before each."""
-    losses, last = [], None
+    losses, last, conjugated, halved = [], None, 0, 0
     state = state_of(problem, hidden)
     for _ in range(count):
         losses.append(state.loss / problem.w.sum())
@@ -161,6 +173,7 @@ def sweeps(problem, hidden, count):
             conjugate = [s + beta * d for s, d in zip(steps, last[1], strict=True)]
             if dot(gradients, conjugate) > 0:
                 directions = conjugate
+                conjugated += beta > 0
         effects = effects_of(problem, hidden, state, directions)
         lengths = lengths_of(problem, state, effects)
         last = gradients, directions, slope
@@ -177,6 +190,7 @@ def sweeps(problem, hidden, count):
                     last = None
                 break
             lengths = lengths / 2
+            halved += 1
         else:
             last = None
-    return hidden, state.W, losses
+    return Swept(hidden, state.W, losses, conjugated, halved)
