@@ -56,6 +56,9 @@ EPS_GRID = np.logspace(1, -8, 19)
 """The ridges that cross-validation chooses from; of equals it takes the first."""
 
 
+FIRST_ROWS = 500
+"""Rows that the start of a stream is drawn for, at least."""
+
 REFINED_EPS = 7.0
 """The ridge of the hidden layers in refined sweeps."""
 
@@ -86,6 +89,8 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
     """What both estimators share: checks, the start, refined sweeps, the rows of a prediction."""
 
     _stream: Stream | None = None  # that partial_fit adds rows to
+    _waiting: tuple[Array, Array, Array | None] | None = None  # its first rows, while they are few
+    _fitted = False  # by fit, not by partial_fit
     classes_: Array
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
@@ -174,7 +179,7 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         start.fold_offset()
         self.network_ = start.net
         self.n_iter_ = self.report_.iterations
-        self._stream = None
+        self._stream, self._waiting, self._fitted = None, None, True
 
     def _warm(self, X: Array, outputs: int) -> Start | None:
         """Give the network of the last fit to go on with, if that is asked for."""
@@ -197,13 +202,30 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
+    def _with_waiting(
+        self, rows: Array, y: Array, weights: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Give the first rows of a stream, all so far: the start is drawn anew until they are enough to draw it for."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            if weights is not None or waiting[2] is not None:
+                parts = [(waiting[0], waiting[2]), (rows, weights)]
+                weights = np.concatenate(
+                    [np.ones(len(part)) if w is None else w for part, w in parts]
+                )
+            rows, y = np.concatenate([waiting[0], rows]), np.concatenate([waiting[1], y])
+            self._stream = None
+        if self._stream is None and len(rows) < FIRST_ROWS:
+            self._waiting = rows, y, weights
+        return rows, y, weights
+
     def _stream_of(
         self, rows: Array, weights: Array | None, outputs: int, activation: str
     ) -> Stream:
         """Give the stream that rows are added to, a new one at the first of them."""
         if self._stream is not None:
             return self._stream
-        if hasattr(self, "network_"):
+        if self._fitted:
             start = self._trained(rows, outputs)
         else:
             start = self._start(rows, weights, outputs, activation, self._SPREAD)
@@ -427,9 +449,11 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         unknown = np.setdiff1d(labels, known)
         if len(unknown):
             raise ValueError(f"y holds the label {unknown[0]!r}; expected labels among {known}")
+        if not self._fitted:
+            rows, labels, weights = self._with_waiting(rows, labels, weights)
         stream = self._stream_of(rows, weights, len(known), "softmax")
         index = np.searchsorted(known, labels)
-        if not fitted:
+        if not fitted or (not self._fitted and stream.record.report.iterations == 0):
             self._seen = np.zeros(len(known))
         self._seen += np.bincount(index, weights, minlength=len(known))
         if self.class_weight is not None:
@@ -667,11 +691,13 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
             X, y, sample_weight, multi_output=True, y_numeric=True, reset=not fitted
         )
         Y = given.reshape(len(given), -1)
-        if not fitted:
+        if fitted and Y.shape[1] != len(self._mean):
+            raise ValueError(f"y has {Y.shape[1]} columns; expected {len(self._mean)} as before")
+        if not self._fitted:
+            rows, Y, weights = self._with_waiting(rows, Y, weights)
+        if self._stream is None and not self._fitted:
             self._mean, self._deviation = _scale_of(Y, weights)
             self._one_output = given.ndim == 1
-        elif Y.shape[1] != len(self._mean):
-            raise ValueError(f"y has {Y.shape[1]} columns; expected {len(self._mean)} as before")
         dtype = float_of(rows)
         Y = ((Y - self._mean) / self._deviation).astype(dtype)
         stream = self._stream_of(rows, weights, Y.shape[1], "identity")

@@ -1,10 +1,15 @@
-"""Packages of the `test` extra that a test needs: it is skipped without them, but never in CI."""
+"""Packages and images that a test needs: it is skipped without them, but never in CI."""
 
+import functools
 import importlib
 import os
 from types import ModuleType
+from typing import Any
 
+import images
 import pytest
+
+import bpls_fast as bf
 
 
 def required(name: str) -> ModuleType:
@@ -12,3 +17,14 @@ def required(name: str) -> ModuleType:
     if os.environ.get("CI") == "true":
         return importlib.import_module(name)
     return pytest.importorskip(name)
+
+
+@functools.cache
+def real_images(name: str) -> Any:
+    """Give MNIST or Fashion-MNIST; where it is not there skip the test, or fail it in CI."""
+    try:
+        return bf.datasets.load(name, root=images.ROOT)
+    except FileNotFoundError as error:
+        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
+            raise
+        pytest.skip(f"{error}; BPLS_DATA can name another folder than {images.ROOT}")

@@ -3,11 +3,8 @@
 import collections
 import datetime
 import enum
-import functools
-import os
 import tracemalloc
 
-import images
 import numpy as np
 import pytest
 import reference_fit
@@ -15,6 +12,7 @@ from degenerate import DATA, SCALES, assert_trains_or_refuses
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from reference import ACTIVATIONS, with_ones
+from required import real_images
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
@@ -611,18 +609,8 @@ TABLE_1 = {setting: rows["BPLS"] for setting, rows in TABLE1.items()}
 SETTINGS = [pytest.param(*setting, id=f"{setting[0]} {setting[1]}") for setting in TABLE_1]
 
 
-@functools.cache
-def load(name):
-    try:
-        return bf.datasets.load(name, root=images.ROOT)
-    except FileNotFoundError as error:
-        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
-            raise
-        pytest.skip(f"{error}; BPLS_DATA can name another folder than {images.ROOT}")
-
-
 def accuracies(name, hidden, seed):
-    X, labels, X_test, y_test = load(name)
+    X, labels, X_test, y_test = real_images(name)
     net = bf.Network([784, *hidden, 10], activation="softmax", seed=seed)
     report = bf.fit_classifier(net, X, labels)
     assert report.iterations <= 15
