@@ -216,7 +216,8 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
             rows, y = np.concatenate([waiting[0], rows]), np.concatenate([waiting[1], y])
             self._stream = None
         if self._stream is None and len(rows) < FIRST_ROWS:
-            self._waiting = rows, y, weights
+            # Copies: the caller may use the memory of these rows for the next ones.
+            self._waiting = rows.copy(), y.copy(), None if weights is None else weights.copy()
         return rows, y, weights
 
     def _stream_of(

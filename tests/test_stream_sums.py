@@ -136,16 +136,16 @@ def test_a_chunk_that_is_refused_changes_nothing(hidden):
     assert all(same_bits(a, b) for a, b in pairs)
 
 
-def test_rows_of_the_caller_can_be_changed_after_the_call():
+@pytest.mark.parametrize("size", [100, 600])
+def test_rows_of_the_caller_can_be_changed_after_the_call(size):
     X, y = table()
     model, other = (bf.BPLSRegressor((12,), random_state=0) for _ in range(2))
-    memory = np.empty((600, 3))
-    outputs = np.empty(600)
-    for first in range(0, ROWS, 600):
-        part = slice(first, first + 600)
-        memory[:], outputs[:] = X[part], y[part]
-        model.partial_fit(memory, outputs)
-        memory[:], outputs[:] = 7, 7
-        other.partial_fit(X[part].copy(), y[part].copy())
+    memory, outputs, weights = np.empty((size, 3)), np.empty(size), np.empty(size)
+    for first in range(0, ROWS, size):
+        part = slice(first, first + size)
+        memory[:], outputs[:], weights[:] = X[part], y[part], 2.0
+        model.partial_fit(memory, outputs, weights)
+        memory[:], outputs[:], weights[:] = 7, 7, 7
+        other.partial_fit(X[part].copy(), y[part].copy(), np.full(size, 2.0))
     pairs = zip(model.network_.weights, other.network_.weights, strict=True)
     assert all(same_bits(a, b) for a, b in pairs)
