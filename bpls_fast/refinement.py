@@ -144,7 +144,8 @@ class Refinement:
 
         The ridge of a hidden layer is so large that the inverse is as accurate as a factor, and it is quicker to apply.
         """
-        with self.record.phase("solve"):
+        # What is not finite any more is refused by the first step.
+        with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
             if not G.diagonal().any():
                 self._inverse = np.eye(len(G))
                 return
@@ -279,6 +280,7 @@ class Refinement:
             of_rows = rows.weights[:, np.newaxis]
             R = np.multiply(R, of_rows, out=self._buffer("weighted R", R.shape, R.dtype))
         total = rows.total_weight()
+        flat = float(np.finfo(R.dtype).tiny) ** 0.75  # where nothing has a slope, steps stay finite
         gradients: Weights = []
         steps: Weights = []
         D, above, curvature = R, now.output.W, np.ones(R.shape[1])
@@ -303,7 +305,7 @@ class Refinement:
                 with self.record.phase("solve"):
                     step = linear(self._inverse, gradient / total)
             gradient /= total
-            step /= curvature + DAMPING * curvature.mean() + 1e-300
+            step /= curvature + DAMPING * curvature.mean() + flat
             gradients.insert(0, gradient)
             steps.insert(0, step)
             above = self.hidden[layer]
