@@ -100,7 +100,7 @@ def test_classes_that_do_not_occur_are_outputs_that_are_never_predicted(hidden, 
     dtype=st.sampled_from([np.uint8, np.float32, np.float64]),
     bias=st.booleans(),
     weighted=st.booleans(),
-    eps=st.sampled_from([1e-6, 1e-2, 7.0]),
+    eps=st.sampled_from([1e-2, 0.3, 7.0]),
     start=st.sampled_from(["scaled", "network"]),
 )
 def test_the_loss_never_rises_and_ends_above_the_error_of_the_network(
