@@ -83,7 +83,9 @@ class Stream:
 
     def _take(self, new: Samples) -> None:
         report, begins = self.record.report, self._latest is None
-        latest = new if self._latest is None else self._latest.followed_by(new, self.chunk)
+        # The first rows are copied: the caller may use their memory for the next ones.
+        kept = new.take(np.arange(0)) if self._latest is None else self._latest
+        latest = kept.followed_by(new, self.chunk)
         self._latest = latest
         self._new += len(new.X)
         if begins and self.refinement.hidden:
@@ -124,9 +126,13 @@ class Stream:
             scale = 1.0 if self.mean else network.scale_of(new.X)
             G, C = gram(N, rows.T, bias=self.net.bias, scale=scale, sample_weight=new.weights)
         self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new)
-        both = self._outputs.total
-        output = self.refinement.solve_output_of(both[:, : len(G)].copy(), both[:, len(G) :], rows)
-        network.weights = [*self.mean, output.W]
+        G, C = np.split(self._outputs.total, [len(G)], axis=1)
+        if self.mean:
+            W = self.refinement.solve_output_of(G.copy(), C, rows).W
+        else:
+            T = self.refinement.scales(G, new.X, new.weights)
+            W = T.back(self.refinement.solve_output_of(T.between(G), T.onto(C), rows).W)
+        network.weights = [*self.mean, W]
         has_labels = new.labels is not None
         self.net.weights = calibrated(network, has_labels, rows, self.record).weights
 

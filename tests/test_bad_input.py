@@ -27,12 +27,19 @@ def valid_arguments(kernel):
             "W": np.ones((4, 2), np.float32),
             "out": np.full((6, 2), -7.0, np.float32),
         },
+        "tangent": {
+            "A": A,
+            "W": np.ones((4, 2), np.float32),
+            "N": np.full((6, 2), 0.5, np.float32),
+            "out": np.full((6, 2), -7.0, np.float32),
+        },
     }[kernel]
 
 
-KERNELS = ("gram", "cross", "solve", "solve_layer", "solve_batched", "linear")
+KERNELS = ("gram", "cross", "solve", "solve_layer", "solve_batched", "linear", "tangent")
 SUMMING = ("gram", "cross", "solve_layer")
 SOLVING = ("solve", "solve_layer", "solve_batched")
+LAYERS = ("linear", "tangent")
 FUNCTIONS = {kernel: getattr(bf, kernel) for kernel in KERNELS}
 
 
@@ -67,6 +74,8 @@ def rows_of_every_array():
                 yield row(kernel, f"{name} is {dtype}", TypeError, names(name, dtype), **bad)
             bad = {name: array.astype(swapped)}
             yield row(kernel, f"{name} has swapped bytes", TypeError, names(name), **bad)
+            if name == "N":
+                continue
             place = tuple(length - 1 for length in array.shape)
             at = re.escape(str(list(place)))
             for value, word in [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]:
@@ -93,7 +102,7 @@ def rows_of_every_option():
                 kernel, f"relative is {value!r}", TypeError, names("relative"), relative=value
             )
         yield row(kernel, "eps is larger than any float", ValueError, names("eps"), eps=10**400)
-    for kernel in (*SUMMING, "linear"):
+    for kernel in (*SUMMING, *LAYERS):
         for value in ("no", 1, None):
             yield row(kernel, f"bias is {value!r}", TypeError, names("bias"), bias=value)
     for value in ("no", 1, None):
@@ -115,11 +124,15 @@ def rows_of_every_option():
         message = names("A", "scale", "overflow")
         large = np.full(4, 1e308)
         yield row(kernel, "scale overflows", ValueError, message, scale=large)
-    message = names("activation", "identity")
-    yield row("linear", "activation is unknown", ValueError, message, activation="swish")
-    for value in (3, None, b"tanh"):
-        message = names("activation")
-        yield row("linear", f"activation is {value!r}", TypeError, message, activation=value)
+    for kernel in LAYERS:
+        message = names("activation", "identity")
+        yield row(kernel, "activation is unknown", ValueError, message, activation="swish")
+        for value in (3, None, b"tanh"):
+            message = names("activation")
+            yield row(kernel, f"activation is {value!r}", TypeError, message, activation=value)
+        for value in ("no", 1, None):
+            what, message = f"check_finite is {value!r}", names("check_finite")
+            yield row(kernel, what, TypeError, message, check_finite=value)
 
 
 def rows_of_every_shape():
@@ -163,12 +176,25 @@ def rows_of_every_shape():
     what = "C has fewer systems than G"
     yield row("solve_batched", what, ValueError, names("C"), C=np.ones((2, 4, 2)))
 
-    kernel, message = "linear", names("W")
-    yield row(kernel, "A has no columns", ValueError, names("A"), A=ones(6, 0), W=ones(0, 2))
-    yield row(kernel, "W has no columns", ValueError, message, W=ones(4, 0), out=None)
-    yield row(kernel, "W has too few rows", ValueError, message, W=ones(3, 2))
-    yield row(kernel, "W has a row for a bias, bias is False", ValueError, message, W=ones(5, 2))
-    yield row(kernel, "W has no row for the bias", ValueError, message, bias=True)
+    message = names("W")
+    for kernel in LAYERS:
+        yield row(kernel, "A has no columns", ValueError, names("A"), A=ones(6, 0), W=ones(0, 2))
+        yield row(kernel, "W has no columns", ValueError, message, W=ones(4, 0), out=None)
+        yield row(kernel, "W has too few rows", ValueError, message, W=ones(3, 2))
+        what = "W has a row for a bias, bias is False"
+        yield row(kernel, what, ValueError, message, W=ones(5, 2))
+        yield row(kernel, "W has no row for the bias", ValueError, message, bias=True)
+    message = r"\bN has shape .*expected \(6, 2\)"
+    for shape in ((5, 2), (6, 3), (2, 6), (6, 1)):
+        yield row("tangent", f"N has shape {shape}", ValueError, message, N=ones(*shape))
+    message = r"\bN has dtype float64; expected float32"
+    yield row("tangent", "N is wider than the result", TypeError, message, N=np.ones((6, 2)))
+    message = r"\bN has dtype float32; expected float64"
+    yield row("tangent", "N is narrower than it", TypeError, message, W=np.ones((4, 2)), out=None)
+    message = r"\bN is not C-contiguous"
+    N = np.asfortranarray(ones(6, 2))
+    yield row("tangent", "N is in Fortran order", ValueError, message, N=N)
+    yield row("tangent", "N is strided", ValueError, message, N=ones(6, 4)[:, ::2])
 
 
 def rows_of_every_overflow():
@@ -206,9 +232,11 @@ def rows_of_every_overflow():
         yield row(kernel, "the quotient overflows", ValueError, names("C", "G"), G=G, C=C)
 
 
-def rows_of_every_out():
+def rows_of_every_out(kernel):
     def out_row(what, exception, out, **replaced):
-        return row("linear", f"out {what}", exception, names("out"), out=out, **replaced)
+        if kernel == "tangent" and "W" in replaced:
+            replaced["N"] = np.full((6, 2), 0.5, replaced["W"].dtype)
+        return row(kernel, f"out {what}", exception, names("out"), out=out, **replaced)
 
     zeros = np.zeros((6, 2), np.float32)
     read_only = zeros.copy()
@@ -237,7 +265,8 @@ TABLE = [
     *rows_of_every_option(),
     *rows_of_every_shape(),
     *rows_of_every_overflow(),
-    *rows_of_every_out(),
+    *rows_of_every_out("linear"),
+    *rows_of_every_out("tangent"),
 ]
 
 
@@ -269,6 +298,7 @@ def test_the_first_bad_value_is_named_at_every_thread_count(dtype, n_threads):
         lambda: bf.cross(A, B, n_threads=n_threads),
         lambda: bf.solve_layer(A, B, n_threads=n_threads),
         lambda: bf.linear(A, W, n_threads=n_threads),
+        lambda: bf.tangent(A, W, B, n_threads=n_threads),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"\bA contains infinity at \[3001, 65\]"):

@@ -22,7 +22,13 @@ pytestmark = pytest.mark.skipif(
 
 KNOWN = ["generic", "avx2", "avx512", "avx512vnni"]  # ascending
 ISA = bf.config()["isa"]
-KERNEL_TESTS = ["test_gram.py", "test_solve.py", "test_linear.py", "test_activations.py"]
+KERNEL_TESTS = [
+    "test_gram.py",
+    "test_solve.py",
+    "test_linear.py",
+    "test_tangent.py",
+    "test_activations.py",
+]
 
 each_supported = pytest.mark.parametrize("level", ISA["supported"])
 

@@ -22,6 +22,7 @@ PIXELS = RNG.integers(0, 256, (6000, 50), dtype=np.uint8)
 FEATURES = RNG.normal(size=(6000, 50)).astype(np.float32)
 TARGETS = RNG.normal(size=(6000, 4)).astype(np.float32)
 WEIGHTS = RNG.normal(size=(50, 20)).astype(np.float32)
+VALUES = bf.linear(FEATURES, WEIGHTS, activation="softmax")
 GRAM = np.atleast_2d(np.cov(RNG.normal(size=(300, 900))))
 GRAMS = np.stack([GRAM[i : i + 16, i : i + 16] for i in range(0, 280, 4)] * 30)
 
@@ -33,7 +34,12 @@ CALLS: dict[str, Callable[..., Any]] = {
     "solve_layer": lambda **threads: bf.solve_layer(FEATURES, TARGETS, bias=True, **threads),
     "solve_batched": lambda **threads: bf.solve_batched(GRAMS, GRAMS[:, :, :3], **threads),
     "linear": lambda **threads: bf.linear(FEATURES, WEIGHTS, activation="tanh", **threads),
+    "tangent": lambda **threads: bf.tangent(
+        FEATURES, WEIGHTS, VALUES, activation="softmax", **threads
+    ),
     "softplus": lambda **threads: bf.activations["softplus"].forward(FEATURES, **threads),
+    "jacobian": lambda **threads: bf.activations["tanh"].jacobian(FEATURES, FEATURES, **threads),
+    "squared_slopes": lambda **threads: bf.activations["tanh"].squared_slopes(FEATURES, **threads),
 }
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
