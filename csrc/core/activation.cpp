@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t piece_values = 16384;
 constexpr std::size_t slope_rows = 256;  // whose sums are of the values' own type
-constexpr double cost_of_value = 8;  // a value costs about as much as this many multiply-adds
+constexpr double cost_of_value = 8;      // a value costs about as much as this many multiply-adds
 
 // Calls kernel(first, count) for runs of values: single rows of a softmax, pieces of anything else.
 template <class F>

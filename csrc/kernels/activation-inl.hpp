@@ -236,8 +236,7 @@ void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
 template <class A, class V>
 void jacobian_each(const typename V::Scalar* in, const typename V::Scalar* values,
                    typename V::Scalar* out, std::size_t count) noexcept {
-    for_each_pair<V>(in, values, out, count,
-                     [](V v, V n) noexcept { return v * A::slope(n); });
+    for_each_pair<V>(in, values, out, count, [](V v, V n) noexcept { return v * A::slope(n); });
 }
 
 // sums[j] += Σ_i slope(values[i, j])² over rows that follow one another.

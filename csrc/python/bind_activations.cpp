@@ -69,11 +69,11 @@ py::array jacobian_(const py::object& activation, const py::object& v, const py:
         const auto at = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(values);
         if (!at) throw py::error_already_set();
         const T* n_data = at.data();
-        return apply("v", which, v, [=](const auto* in, auto* out, std::size_t rows,
-                                        std::size_t cols) {
-            if constexpr (std::is_same_v<decltype(out), T*>)
-                jacobian(which, in, n_data, out, rows, cols, threads);
-        });
+        return apply("v", which, v,
+                     [=](const auto* in, auto* out, std::size_t rows, std::size_t cols) {
+                         if constexpr (std::is_same_v<decltype(out), T*>)
+                             jacobian(which, in, n_data, out, rows, cols, threads);
+                     });
     };
     return given.itemsize() == sizeof(float) ? of(float()) : of(double());
 }
