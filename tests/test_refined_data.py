@@ -10,6 +10,7 @@ from degenerate import DATA, SCALES, assert_trains_or_refuses
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import ACTIVATIONS, same_bits
+from required import real_images
 
 import bpls_fast as bf
 from bpls_fast import refined
@@ -436,3 +437,14 @@ def test_probabilities_of_digits_tell_more_than_how_often_they_are_right(dtype, 
     floor = -a * np.log(a) - (1 - a) * np.log((1 - a) / 9)
     assert a > 0.95
     assert -np.log(right).mean() < floor
+
+
+# The real images
+
+
+def test_one_pass_over_mnist_is_right_about_94_of_100_new_images():
+    X, labels, X_test, y_test = real_images("mnist")
+    net = bf.Network([784, 60, 10], "softmax", seed=0)
+    report = bf.fit_refined(net, X, labels, max_passes=1)
+    assert sum(report.rows) <= len(X)
+    assert accuracy(net, X_test, y_test) >= 0.94
