@@ -518,7 +518,7 @@ def _hold_out(
     held = max(1, round(fraction * len(samples.X)))
     if held >= len(samples.X):
         raise ValueError(
-            f"validation_fraction is {fraction!r} of {len(samples.X)} rows, which leaves none to train with"
+            f"validation_fraction is {fraction!r}, which leaves no row to train with of n_samples = {len(samples.X)}"
         )
     order = random.permutation(len(samples.X))
     return samples.take(np.sort(order[held:])), samples.take(np.sort(order[:held]))

@@ -34,6 +34,8 @@ SETTINGS = [
     bf.BPLSClassifier(hidden_layer_sizes=()),
     bf.BPLSClassifier(hidden_layer_sizes=(20, 10), activation=("tanh", "elu")),
     bf.BPLSClassifier(activation="sigmoid", class_weight="balanced"),
+    bf.BPLSClassifier(activation="relu"),
+    bf.BPLSClassifier(early_stopping=True),
     bf.BPLSClassifier(method="paper"),
     bf.BPLSClassifier(hidden_layer_sizes=(), method="paper", eps=1e-4),
     bf.BPLSClassifier(
@@ -48,6 +50,8 @@ SETTINGS = [
     bf.BPLSRegressor(),
     bf.BPLSRegressor(hidden_layer_sizes=()),
     bf.BPLSRegressor(hidden_layer_sizes=(20, 10), activation=("sigmoid", "relu")),
+    bf.BPLSRegressor(activation="relu"),
+    bf.BPLSRegressor(early_stopping=True),
     bf.BPLSRegressor(method="paper"),
     bf.BPLSRegressor(hidden_layer_sizes=(), method="paper", eps=1e-3),
     bf.BPLSRegressor(
@@ -61,6 +65,10 @@ SETTINGS = [
 def test_the_checks_of_scikit_learn_pass(estimator, check):
     if check.func.__name__ == "check_array_api_input":
         pytest.skip("needs SCIPY_ARRAY_API in a process of its own: the next test")
+    if estimator.early_stopping and "sample_weight_equivalence" in check.func.__name__:
+        pytest.skip(
+            "of a row that is there twice, one may be held out: it is not a row of weight 2"
+        )
     check(estimator)
 
 
