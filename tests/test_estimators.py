@@ -33,7 +33,7 @@ SETTINGS = [
     bf.BPLSClassifier(),
     bf.BPLSClassifier(hidden_layer_sizes=()),
     bf.BPLSClassifier(hidden_layer_sizes=(20, 10), activation=("tanh", "elu")),
-    bf.BPLSClassifier(activation="relu", class_weight="balanced"),
+    bf.BPLSClassifier(activation="relu"),
     bf.BPLSClassifier(method="paper"),
     bf.BPLSClassifier(hidden_layer_sizes=(), method="paper", eps=1e-4),
     bf.BPLSClassifier(
