@@ -7,6 +7,7 @@ Rows of uint8 are images: they are multiplied by 1/255 inside the first layer an
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,6 +92,10 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
     _stream: Stream | None = None  # that partial_fit adds rows to
     _waiting: tuple[Array, Array, Array | None] | None = None  # its first rows, while they are few
     _fitted = False  # by fit, not by partial_fit
+    _row_type: np.dtype[Any]
+    _seen: Array  # the weight of each class so far
+    _mean: Array
+    _deviation: Array
     classes_: Array
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
@@ -201,6 +206,34 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    @contextlib.contextmanager
+    def _restored_on_error(self) -> Iterator[None]:
+        """Keep what the estimator knew of a stream if a call fails."""
+        names = ("_stream", "_waiting", "_seen", "_mean", "_deviation", "_offset", "_row_type")
+        before = {name: vars(self)[name] for name in names if name in vars(self)}
+        try:
+            yield
+        except BaseException:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _stream_rows(
+        self, rows: Array, y: Array, weights: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Give rows of the dtype that the stream began with, without those of weight 0, and those that waited."""
+        begun = self._stream is not None or self._waiting is not None
+        if begun and rows.dtype != self._row_type:
+            if np.uint8 in (rows.dtype, self._row_type):
+                raise ValueError(f"X has dtype {rows.dtype}; expected {self._row_type} as before")
+            rows = rows.astype(self._row_type)
+        self._row_type = rows.dtype
+        if weights is not None and not weights.all():
+            some = np.flatnonzero(weights)
+            rows, y, weights = rows[some], y[some], weights[some]
+        return (rows, y, weights) if self._fitted else self._with_waiting(rows, y, weights)
 
     def _with_waiting(
         self, rows: Array, y: Array, weights: Array | None
@@ -450,20 +483,21 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         unknown = np.setdiff1d(labels, known)
         if len(unknown):
             raise ValueError(f"y holds the label {unknown[0]!r}; expected labels among {known}")
-        if not self._fitted:
-            rows, labels, weights = self._with_waiting(rows, labels, weights)
-        stream = self._stream_of(rows, weights, len(known), "softmax")
-        index = np.searchsorted(known, labels)
-        if not fitted or (not self._fitted and stream.record.report.iterations == 0):
-            self._seen = np.zeros(len(known))
-        self._seen += np.bincount(index, weights, minlength=len(known))
-        if self.class_weight is not None:
-            of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
-            weights = of_classes[index] if weights is None else weights * of_classes[index]
-        dtype = float_of(rows)
-        weights = None if weights is None else weights.astype(dtype)
-        targets = targets_of(known, activations["softmax"]).astype(dtype)
-        self._learn(stream, rows, Samples(rows, targets, index, weights))
+        with self._restored_on_error():
+            rows, labels, weights = self._stream_rows(rows, labels, weights)
+            index = np.searchsorted(known, labels)
+            seen = np.zeros(len(known))
+            if self._fitted or self._stream is not None:
+                seen = self._seen
+            self._seen = seen + np.bincount(index, weights, minlength=len(known))
+            stream = self._stream_of(rows, weights, len(known), "softmax")
+            if self.class_weight is not None:
+                of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
+                weights = of_classes[index] if weights is None else weights * of_classes[index]
+            dtype = float_of(rows)
+            weights = None if weights is None else weights.astype(dtype)
+            targets = targets_of(known, activations["softmax"]).astype(dtype)
+            self._learn(stream, rows, Samples(rows, targets, index, weights))
         self.classes_ = self.network_.classes = known
         return self
 
@@ -644,8 +678,8 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
         Y = given.reshape(len(given), -1)
-        self._mean, self._deviation = _scale_of(Y, weights)
-        Y = (Y - self._mean) / self._deviation
+        mean, deviation = _scale_of(Y, weights)
+        Y = (Y - mean) / deviation
         start = self._warm(rows, Y.shape[1])
         if start is None:
             start = self._start(rows, weights, Y.shape[1], "identity", self._SPREAD)
@@ -666,6 +700,7 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
                 verbose=self.verbose,
             )
         self._finish(start)
+        self._mean, self._deviation = mean, deviation
         self._unscale_outputs()
         self._one_output = given.ndim == 1
         return self
@@ -694,17 +729,17 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         Y = given.reshape(len(given), -1)
         if fitted and Y.shape[1] != len(self._mean):
             raise ValueError(f"y has {Y.shape[1]} columns; expected {len(self._mean)} as before")
-        if not self._fitted:
-            rows, Y, weights = self._with_waiting(rows, Y, weights)
-        if self._stream is None and not self._fitted:
-            self._mean, self._deviation = _scale_of(Y, weights)
-            self._one_output = given.ndim == 1
-        dtype = float_of(rows)
-        Y = ((Y - self._mean) / self._deviation).astype(dtype)
-        stream = self._stream_of(rows, weights, Y.shape[1], "identity")
-        weights = None if weights is None else weights.astype(dtype)
-        self._learn(stream, rows, Samples(rows, Y, None, weights))
-        self._unscale_outputs()
+        with self._restored_on_error():
+            rows, Y, weights = self._stream_rows(rows, Y, weights)
+            if self._stream is None and not self._fitted:
+                self._mean, self._deviation = _scale_of(Y, weights)
+                self._one_output = given.ndim == 1
+            dtype = float_of(rows)
+            Y = ((Y - self._mean) / self._deviation).astype(dtype)
+            stream = self._stream_of(rows, weights, Y.shape[1], "identity")
+            weights = None if weights is None else weights.astype(dtype)
+            self._learn(stream, rows, Samples(rows, Y, None, weights))
+            self._unscale_outputs()
         return self
 
     def _unscale_outputs(self) -> None:

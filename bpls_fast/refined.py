@@ -291,7 +291,7 @@ class _Fit:
             if report.iterations == max_sweeps:
                 stopped = f"{report.iterations} sweeps"
                 break
-            if not whole and seen + size > most_rows:
+            if not whole and seen + size > most_rows and report.iterations:
                 stopped = f"{max_passes:g} passes over the data"
                 break
             try:
@@ -306,6 +306,8 @@ class _Fit:
                 stopped = f"a sweep failed: {error}"
                 break
             if not np.isfinite(loss):
+                if report.iterations == 0:
+                    raise TooLargeError("the first sweep gave no finite loss; scale X and Y")
                 stopped = "the numbers of a sweep grew too large"
                 break
             seen += size

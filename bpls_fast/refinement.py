@@ -42,6 +42,12 @@ HALVINGS = 6
 OUTPUT_EPS = np.logspace(1, -6, 8)
 """The ridges that cross-validation chooses from."""
 
+SIGNAL = 0.9
+"""It is asked only where the features leave less than this share of the error that a constant leaves."""
+
+UNDECIDED = 1e-4
+"""The ridge where it is not asked."""
+
 NEARLY = 1.05
 """It takes the first, the largest, whose error is at most so many times the least: the features will yet be fitted."""
 
@@ -245,6 +251,8 @@ class Refinement:
         """
         now = self.forward(rows)
         G, C, n = now.output.G, now.output.C, len(now.output.G)
+        ridge_of_now = self.output_eps * float(G.diagonal().mean()) / (1 + self.output_eps)
+        G.reshape(-1)[:: n + 1] -= ridge_of_now
         with self.record.phase("solve"):
             mean = float(G.diagonal().mean())
             if mean == 0:
@@ -264,7 +272,14 @@ class Refinement:
             freedom = n - ridge * np.einsum("kii->k", inverses)
             remaining = repetitions - freedom
             error = np.where(remaining >= 1, left / np.square(remaining), np.inf)
-            self.output_eps = float(grid[np.argmax(error <= NEARLY * error.min())])
+            # What a constant leaves: features that do no better at the start are yet to be learnt, by free hands.
+            constant = squares
+            if self.net.bias:
+                constant -= float(np.square(C[-1]).sum()) / G[-1, -1]
+            if error.min() < SIGNAL * constant / max(repetitions - 1, 1) ** 2:
+                self.output_eps = float(grid[np.argmax(error <= NEARLY * error.min())])
+            else:
+                self.output_eps = max(UNDECIDED, rounding)
         self.known = now._replace(output=self.solve_output_of(G, C, rows))
 
     def _residual(self, rows: Rows, now: Forward, name: str) -> Array:
@@ -449,7 +464,7 @@ class Refinement:
         """Give memory that is kept from sweep to sweep."""
         size = int(np.prod(shape))
         kept = self._memory.get(name)
-        if kept is None or kept.size < size:
+        if kept is None or kept.size < size or kept.dtype != dtype:
             kept = self._memory[name] = np.empty(size, dtype)
         return kept[:size].reshape(shape)
 

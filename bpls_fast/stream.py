@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
 from bpls_fast.refined import (
+    CALIBRATION_ROWS,
     DOUBLINGS,
     LEAST_KEPT,
     PHASES,
@@ -134,6 +135,9 @@ class Stream:
             W = T.back(self.refinement.solve_output_of(T.between(G), T.onto(C), rows).W)
         network.weights = [*self.mean, W]
         has_labels = new.labels is not None
+        latest = self._latest or new
+        few = self.random.permutation(len(latest.X))[:CALIBRATION_ROWS]
+        rows = latest.take(few).whole()
         self.net.weights = calibrated(network, has_labels, rows, self.record).weights
 
     def _kept(self, new: Samples) -> float:

@@ -33,7 +33,7 @@ SETTINGS = [
     bf.BPLSClassifier(),
     bf.BPLSClassifier(hidden_layer_sizes=()),
     bf.BPLSClassifier(hidden_layer_sizes=(20, 10), activation=("tanh", "elu")),
-    bf.BPLSClassifier(activation="sigmoid", class_weight="balanced"),
+    bf.BPLSClassifier(activation="tanh", class_weight="balanced"),
     bf.BPLSClassifier(activation="relu"),
     bf.BPLSClassifier(early_stopping=True),
     bf.BPLSClassifier(method="paper"),
