@@ -446,7 +446,8 @@ def scaled_start(net: Network, samples: Samples, random: np.random.Generator) ->
             mean = np.einsum("i,ij->j", shares, Z)
             Z -= mean.astype(dtype)
         spread = np.sqrt(np.einsum("i,ij,ij->j", shares, Z, Z))
-        factor = 1 / np.where(spread > 0, spread, 1.0)
+        varies = spread > 100 * np.finfo(dtype).eps * np.hypot(spread, mean)  # else it is rounding
+        factor = 1 / np.where(varies, spread, 1.0)
         W = W * factor
         np.multiply(Z, factor.astype(dtype), out=Z)
         if net.bias:

@@ -90,6 +90,16 @@ def test_classes_that_do_not_occur_are_outputs_that_are_never_predicted(hidden, 
     assert (net.forward(X).argmax(axis=1) == 0).all()
 
 
+@each_float
+@pytest.mark.parametrize("name", ["zeros", "equal rows", "one row"])
+def test_what_only_rounding_moves_is_not_scaled_up(name, dtype):
+    X, labels = DATA[name]
+    net = bf.Network([5, 6, 5, 4, 3], "elu", seed=0)
+    bf.fit_refined(net, X.astype(dtype), labels, max_sweeps=1)
+    # Weights are drawn from -1 to 1; what moves pre-activations by machine epsilons would be made millions.
+    assert max(np.abs(W).max() for W in net.weights[:-1]) < 100
+
+
 # What holds for every fit over all rows.
 
 
@@ -340,7 +350,7 @@ def test_no_row_is_seen_more_often_than_the_passes_allow(rows, chunk, passes):
     assert report.iterations == len(report.rows) == len(report.loss)
     assert set(report.rows) <= {min(chunk, rows)}
     if chunk < rows:
-        assert sum(report.rows) <= passes * rows + 0.5
+        assert report.iterations == 1 or sum(report.rows) <= passes * rows + 0.5
         if "passes" in report.stopped:
             assert sum(report.rows) + chunk > passes * rows
 
