@@ -21,7 +21,7 @@ from bpls_fast.kernels import gram
 from bpls_fast.network import Network
 from bpls_fast.refined import Samples, fit_refined, targets_of
 from bpls_fast.report import FitReport
-from bpls_fast.samples import float_of, weights_of_classes
+from bpls_fast.samples import check_count, float_of, weights_of_classes
 from bpls_fast.stream import Stream
 from bpls_fast.sweep import LARGEST_FLOAT32_OFFSET, LARGEST_OFFSET
 
@@ -148,12 +148,9 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         """Train by refined sweeps and keep network and report."""
-        for name in ("max_iter", "n_iter_no_change"):
-            count = getattr(self, name)
-            if count is None and name == "max_iter":
-                continue
-            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-                raise ValueError(f"{name} is {count!r}; expected a whole number >= 1")
+        if self.max_iter is not None:
+            check_count(self.max_iter, "max_iter")
+        check_count(self.n_iter_no_change, "n_iter_no_change")
         self.report_: FitReport = fit_refined(
             start.net,
             start.X,

@@ -138,7 +138,7 @@ class TooLargeError(ValueError):
 class Recorder:
     """Writes the report of one fit: times of phases, the ridge, progress, the caller's callback.
 
-    Used in a `with` statement, which closes the progress bar however the fit ends.
+    Used in a `with` statement, which closes the progress bar however the fit ends. `steps` may be unknown: None.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Recorder:
         *,
         verbose: int = 0,
         callback: Callback | None = None,
-        steps: int = 1,
+        steps: int | None = 1,
         phases: tuple[str, ...] = PHASES,
     ) -> None:
         if not isinstance(eps, (int, float, np.integer, np.floating)):
@@ -232,7 +232,7 @@ class Recorder:
         return self.report
 
 
-def _progress_bar(steps: int, method: str) -> Callable[[FitReport | None], None]:
+def _progress_bar(steps: int | None, method: str) -> Callable[[FitReport | None], None]:
     """Give a function that shows one more step, and with None the end: tqdm's bar, or lines without it."""
     try:
         from tqdm.auto import tqdm

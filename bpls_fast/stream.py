@@ -13,6 +13,7 @@ from bpls_fast.refined import (
     LEAST_KEPT,
     PHASES,
     Samples,
+    averaged,
     calibrated,
     first_chunk,
     scaled_start,
@@ -104,8 +105,7 @@ class Stream:
                 report.iterations += 1
                 report.rows, report.loss = [len(order)], [loss]
                 keep = LEAST_KEPT * (report.iterations > 1)
-                pairs = zip(self.mean, self.refinement.hidden, strict=True)
-                self.mean = [keep * mean + (1 - keep) * W for mean, W in pairs]
+                self.mean = averaged(self.mean, self.refinement.hidden, keep)
                 self._new = 0
         self._solve_output(new)
 
@@ -131,8 +131,7 @@ class Stream:
         if self.mean:
             W = self.refinement.solve_output_of(G.copy(), C, rows).W
         else:
-            T = self.refinement.scales(G, new.X, new.weights)
-            W = T.back(self.refinement.solve_output_of(T.between(G), T.onto(C), rows).W)
+            W = self.refinement.solve_on_inputs(G, C, rows).W
         network.weights = [*self.mean, W]
         has_labels = new.labels is not None
         latest = self._latest or new
@@ -154,5 +153,5 @@ class Past:
 
     def add(self, kept: float, term: NDArray[np.float64], new: Samples) -> None:
         self.total = kept * self.total + term
-        self.weight = kept * self.weight + new.whole().total_weight()
+        self.weight = kept * self.weight + new.total_weight()
         self.updates += 1
