@@ -45,7 +45,7 @@ class FitReport:
     candidates : list of str
         What each of them is, in the same order.
     rows : list of int
-        Rows that each refined sweep saw.
+        Rows that each refined sweep saw; of a stream, like `loss`, those of the latest call.
     validation : list of (int, float)
         How many sweeps had been done when a network was tried on the rows that were held out, and its score: the share
         of the weight that is classified rightly, or R².
@@ -110,7 +110,9 @@ class FitReport:
                 f"{sweep:5}{rows:8}{loss:12.6g}"
                 + (f"{scores[sweep]:12.2%}" if sweep in scores else "")
                 + ("  kept" if sweep == self.best else "")
-                for sweep, (rows, loss) in enumerate(zip(self.rows, self.loss, strict=True), 1)
+                for sweep, (rows, loss) in enumerate(
+                    zip(self.rows, self.loss, strict=True), self.iterations - len(self.rows) + 1
+                )
             ]
         elif self.loss:
             lines.append("training error  candidate")
@@ -170,6 +172,11 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar(None)
+
+    def resume(self) -> None:
+        """Go on with a report that was finished: the time between is not counted."""
+        self._began = time.perf_counter() - self.report.seconds.get("total", 0.0)
+        self._asked, self._reason = self.report.eps, None
 
     def trial(self) -> Recorder:
         """Give a recorder for a trial inside this fit: the same ridge, a report of its own, no progress."""

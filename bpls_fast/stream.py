@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -78,10 +80,13 @@ class Stream:
 
     def update(self, samples: Samples) -> FitReport:
         """Learn from more rows, and give the report on all of them so far."""
-        step = self.chunk // 4
+        self.record.resume()
+        report, step = self.record.report, self.chunk // 4
+        report.rows, report.loss = [], []
         for first in range(0, len(samples.X), step):
             self._take(samples.take(slice(first, first + step)))
-        return self.record.finish("all rows so far were seen")
+        report.best = report.iterations
+        return copy.deepcopy(self.record.finish("all rows so far were seen"))
 
     def _take(self, new: Samples) -> None:
         report, begins = self.record.report, self._latest is None
@@ -103,7 +108,8 @@ class Stream:
                 rows = latest.take(order).whole()
                 loss = self.refinement.sweep(rows._replace(trial=-(-len(order) // 4)))
                 report.iterations += 1
-                report.rows, report.loss = [len(order)], [loss]
+                report.rows.append(len(order))
+                report.loss.append(loss)
                 keep = LEAST_KEPT * (report.iterations > 1)
                 self.mean = averaged(self.mean, self.refinement.hidden, keep)
                 self._new = 0
