@@ -9,13 +9,16 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
 from bpls_fast.kernels import linear
+
+if TYPE_CHECKING:
+    from bpls_fast.formats.parts import Parts
 
 __all__ = ["Cost", "Network"]
 
@@ -263,23 +266,9 @@ class Network:
 
         The file appears whole or not at all. Labels must be numbers, booleans or strings.
         """
-        for layer, W in enumerate(self._weights):
-            check_finite(W, f"weights[{layer}]")
-        from bpls_fast import (
-            model_file,
-        )  # loads zipfile and more, which a network that stays here does not need
+        from bpls_fast.formats import npz
 
-        model_file.write(
-            path,
-            {
-                "layer_sizes": list(self.layer_sizes),
-                "activations": [a.name for a in self.activations],
-                "bias": self.bias,
-                "input_scale": self.input_scale,
-            },
-            self._weights,
-            self.classes,
-        )
+        npz.write(path, self._parts())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
@@ -295,21 +284,64 @@ class Network:
         ...     bf.Network.load(path)
         Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
         """
-        from bpls_fast import model_file
+        from bpls_fast.formats import npz
 
-        header, weights, classes = model_file.read(path)
+        return cls._of_parts(npz.read(path), repr(os.fspath(path)))
+
+    def to_safetensors(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a safetensors file, the one that `bpls::Network` loads in C++.
+
+        Its tensors are `layers.0.weight` (inputs, neurons), `layers.0.bias` and so on in float64; activations, scale of
+        the inputs and labels are in the metadata. Labels must be numbers, booleans or strings.
+        """
+        from bpls_fast.formats import safetensors
+
+        safetensors.write(path, self._parts())
+
+    @classmethod
+    def from_safetensors(cls, path: str | os.PathLike[str]) -> Network:
+        """Read a network that `to_safetensors` wrote, to the bit; any other file raises ValueError.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "net.safetensors")
+        ...     bf.Network([4, 3, 2]).to_safetensors(path)
+        ...     bf.Network.from_safetensors(path)
+        Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
+        """
+        from bpls_fast.formats import safetensors
+
+        return cls._of_parts(safetensors.read(path), repr(os.fspath(path)))
+
+    def _parts(self) -> Parts:
+        """Give what a format carries of this network, once its weights were looked at."""
+        from bpls_fast.formats.parts import Parts
+
+        for layer, W in enumerate(self._weights):
+            check_finite(W, f"weights[{layer}]")
+        names = [a.name for a in self.activations]
+        return Parts(
+            self.layer_sizes, names, self.bias, self.input_scale, self._weights, self.classes
+        )
+
+    @classmethod
+    def _of_parts(cls, parts: Parts, source: str) -> Network:
+        """Give the network that was read from a source, once all of it was checked."""
         net = cls.__new__(cls)
         try:
-            *hidden, output = header["activations"]
-            net._shape(header["layer_sizes"], hidden, output, header["bias"], header["input_scale"])
-            net.weights = weights
-            if classes is not None and classes.shape != (net.layer_sizes[-1],):
+            *hidden, output = parts.activations
+            net._shape(parts.layer_sizes, hidden, output, parts.bias, parts.input_scale)
+            net.weights = parts.weights
+            if parts.classes is not None and parts.classes.shape != (net.layer_sizes[-1],):
                 raise ValueError(
-                    f"classes have shape {classes.shape}; expected ({net.layer_sizes[-1]},)"
+                    f"classes have shape {parts.classes.shape}; expected ({net.layer_sizes[-1]},)"
                 )
-        except (TypeError, ValueError, LookupError) as error:
-            raise ValueError(f"{os.fspath(path)!r} holds no valid network: {error}") from error
-        net.classes = classes
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{source} holds no valid network: {error}") from error
+        net.classes = parts.classes
         return net
 
     def scale_of(self, X: NDArray[Any]) -> float:
