@@ -316,6 +316,44 @@ class Network:
 
         return cls._of_parts(safetensors.read(path), repr(os.fspath(path)))
 
+    def to_onnx(self, path: str | os.PathLike[str], *, input_dtype: str = "float32") -> None:
+        """Write the network as an ONNX model, opset 13, that computes in float32; no package is needed for that.
+
+        Its one input is `inputs` (rows, inputs), its one output `outputs`, what `forward` gives. The scale of the
+        inputs is in the weights of the first layer. Labels must be numbers, booleans or strings; they are in the
+        metadata.
+
+        Parameters
+        ----------
+        path : path
+        input_dtype : {"float32", "uint8"}
+            What the model takes. Rows of bytes are scaled as `forward` does it: by `input_scale`, or by 1/255 without.
+        """
+        from bpls_fast.formats import onnx
+
+        onnx.write(path, self._parts(), input_dtype)
+
+    @classmethod
+    def from_onnx(cls, path: str | os.PathLike[str]) -> Network:
+        """Read an ONNX model that is a chain of layers, ours or another tool's; any other raises ValueError.
+
+        Layers are Gemm, or MatMul and Add; activations those of `bpls_fast.activations`. The network takes the numbers
+        that the model takes: `input_scale` is 1, also for bytes. Nothing is executed and no other file is opened.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "net.onnx")
+        ...     bf.Network([4, 3, 2], "tanh").to_onnx(path)
+        ...     bf.Network.from_onnx(path)
+        Network([4, 3, 2], activation='tanh', output_activation='softmax', bias=True)
+        """
+        from bpls_fast.formats import onnx
+
+        return cls._of_parts(onnx.read(path), repr(os.fspath(path)))
+
     def _parts(self) -> Parts:
         """Give what a format carries of this network, once its weights were looked at."""
         from bpls_fast.formats.parts import Parts
