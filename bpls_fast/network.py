@@ -354,6 +354,51 @@ class Network:
 
         return cls._of_parts(onnx.read(path), repr(os.fspath(path)))
 
+    def to_torch(self, dtype: Any = None) -> Any:
+        """Give the network as a PyTorch module, `nn.Sequential`, to run or to train on; it shares no memory with ours.
+
+        The scale of the inputs, if the network has one, is in the weights of the first layer.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, optional
+            The type of its parameters; by default PyTorch's own, float32.
+
+        Examples
+        --------
+        >>> import torch
+        >>> import bpls_fast as bf
+        >>> bf.Network([4, 3, 2], "tanh").to_torch(torch.float64)
+        Sequential(
+          (0): Linear(in_features=4, out_features=3, bias=True)
+          (1): Tanh()
+          (2): Linear(in_features=3, out_features=2, bias=True)
+          (3): Softmax(dim=-1)
+        )
+        """
+        from bpls_fast.formats import torch
+
+        return torch.to_module(self._parts(), dtype)
+
+    @classmethod
+    def from_torch(cls, module: Any) -> Network:
+        """Give the network that a PyTorch module computes: Linear layers in `nn.Sequential`, each with an activation.
+
+        The network takes the numbers that the module takes: `input_scale` is 1, also for bytes. Set it to 1/255 if the
+        module was trained on bytes divided by 255 and the network shall take the bytes themselves. Dropout does nothing
+        to a prediction and is left out; a module of any other kind raises ValueError.
+
+        Examples
+        --------
+        >>> import torch
+        >>> import bpls_fast as bf
+        >>> bf.Network.from_torch(torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)))
+        Network([4, 3, 1], activation='relu', output_activation='identity', bias=True)
+        """
+        from bpls_fast.formats import torch
+
+        return cls._of_parts(torch.of_module(module), "module")
+
     def _parts(self) -> Parts:
         """Give what a format carries of this network, once its weights were looked at."""
         from bpls_fast.formats.parts import Parts
