@@ -399,6 +399,37 @@ class Network:
 
         return cls._of_parts(torch.of_module(module), "module")
 
+    def to_c_header(
+        self, path: str | os.PathLike[str], name: str = "network", *, dtype: str = "float32"
+    ) -> None:
+        """Write the network as one C header, weights and forward pass: C99 or C++, no allocation, <math.h> at most.
+
+        It defines `<name>_forward(x, y)`, `<name>_decision(x, y)`, and with `classes` `<name>_predict(x)`, the number
+        of the class, and `<name>_classes`, the labels as strings. The scale of the inputs is in the weights.
+
+        Parameters
+        ----------
+        path : path
+        name : str
+            What all names in the header begin with.
+        dtype : {"float32", "float64"}
+            The type that it computes in, `float` or `double`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "net.h"
+        ...     bf.Network([4, 3, 2], "tanh").to_c_header(path, "net")
+        ...     "void net_forward(const float *x, float *y)" in path.read_text()
+        True
+        """
+        from bpls_fast.formats import c_header
+
+        c_header.write(path, self._parts(), name, dtype)
+
     def _parts(self) -> Parts:
         """Give what a format carries of this network, once its weights were looked at."""
         from bpls_fast.formats.parts import Parts
