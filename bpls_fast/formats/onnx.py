@@ -101,9 +101,9 @@ def _model(parts: Parts, of_bytes: bool) -> bytes:
     return encode(
         (1, IR_VERSION),
         (2, "bpls_fast"),
-        (7, _graph(parts, of_bytes)),
-        (8, encode((1, ""), (2, OPSET))),
         *((14, encode((1, key), (2, value))) for key, value in metadata.items()),
+        (7, _graph(parts, of_bytes)),
+        (8, encode((1, ""), (2, OPSET))),  # last, so that no file that was cut off has it
     )
 
 
