@@ -131,11 +131,8 @@ def training_case(
     )
 
 
-TRAINING = [
-    training_case(name, dtype, ours, theirs)
-    for name, ours, theirs in (
-        ("sweep", our_sweep, their_sweep),
-        ("fit_classifier", our_fit, their_fit),
-    )
-    for dtype in ("float32", "uint8")
+SWEEPS = [training_case("sweep", dtype, our_sweep, their_sweep) for dtype in ("float32", "uint8")]
+FITS = [
+    training_case("fit_classifier", dtype, our_fit, their_fit) for dtype in ("float32", "uint8")
 ]
+TRAINING = [*SWEEPS, *FITS]
