@@ -19,20 +19,21 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent))  # as `python -m bench.compare`, too
 
 from layout import markdown, shown
-from results import NOISY, OURS, Group, Run, load
+from results import NOISY, OURS, Group, Run, load, moved
 
 THRESHOLD = 0.2
 
 
 class Change(NamedTuple):
-    """A group in both runs: our times, by which factor we and the machine became slower, the noise of that."""
+    """A group in both runs: what we needed, by which factor the machine became slower, the noise of ours."""
 
     group: str
+    in_bytes: bool
     old: float
     new: float
     machine: float
     noise: float
-    flipped: list[str]
+    moved_beside: list[str]
     """Contenders beside whom the other one wins now, or whose ratio moved by more than NOISY."""
 
     @property
@@ -53,23 +54,14 @@ def change(old: Group, new: Group) -> Change:
     both = [name for name in new.compared if name in old.compared]
     drifts = [new.results[name].cost / old.results[name].cost for name in both]
     spreads = [group.results[OURS].spread or 0.0 for group in (old, new)]
-    flipped = []
-    for name in both:
-        ratios = old.ratio(name), new.ratio(name)
-        if None in ratios:
-            moved = ratios != (None, None)
-        else:
-            before, now = (float(ratio or 0) for ratio in ratios)
-            moved = old.lost(name) != new.lost(name) or abs(now / before - 1) > NOISY
-        if moved:
-            flipped.append(name)
     return Change(
         new.name,
+        new.in_bytes,
         old.results[OURS].cost,
         new.results[OURS].cost,
         statistics.median(drifts) if drifts else 1.0,
         sum(spreads),
-        flipped,
+        [name for name in both if moved(old, new, name)],
     )
 
 
@@ -86,13 +78,13 @@ def table(found: Sequence[Change], threshold: float) -> str:
     lines = [
         [
             one.group,
-            amount(one.old),
-            amount(one.new),
+            amount(one.old, one.in_bytes),
+            amount(one.new, one.in_bytes),
             f"{one.slower - 1:+.0%}",
             f"{one.machine - 1:+.0%}",
             f"{one.noise:.0%}",
             one.verdict(threshold),
-            ", ".join(one.flipped),
+            ", ".join(one.moved_beside),
         ]
         for one in found
     ]
@@ -100,9 +92,8 @@ def table(found: Sequence[Change], threshold: float) -> str:
     return markdown(names, lines)
 
 
-def amount(cost: float) -> str:
-    """Write seconds, or the bytes of a group of memory: no call takes a thousand hours."""
-    return shown(cost) if cost < 1e6 / 2 else f"{cost / 2**20:.0f} MiB"
+def amount(cost: float, in_bytes: bool) -> str:
+    return f"{cost / 2**20:.0f} MiB" if in_bytes else shown(cost)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,10 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(table(found, options.threshold))
     slower = [one.group for one in found if one.verdict(options.threshold) == "SLOWER"]
-    moved = [one.group for one in found if one.flipped]
+    changed = [one.group for one in found if one.moved_beside]
     missing = [name for name in old.groups if name not in new.groups]
     print(f"\n{len(found)} groups, {len(slower)} slower than before by more than the noise")
-    print(f"{len(moved)} with a verdict that changed, or a ratio that moved by over {NOISY:.0%}")
+    print(f"{len(changed)} with a verdict that changed, or a ratio that moved by over {NOISY:.0%}")
     if missing:
         print("not in the new run: " + ", ".join(missing))
     return 1 if slower else 0

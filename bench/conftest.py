@@ -13,9 +13,20 @@ from header import environment
 
 @pytest.fixture
 def fashion() -> None:
-    """Skip without the images; where CI runs beside them they must be there. GitHub's machines have none."""
-    if not images.fashion_is_there():
-        reason = f"{images.ROOT} has no Fashion-MNIST; BPLS_DATA can name another folder"
+    """Skip without Fashion-MNIST."""
+    skip_without("FashionMNIST")
+
+
+@pytest.fixture
+def mnist() -> None:
+    """Skip without MNIST."""
+    skip_without("MNIST")
+
+
+def skip_without(folder: str) -> None:
+    """Skip without images; where CI runs beside them they must be there. GitHub's machines have none."""
+    if not images.are_there(folder):
+        reason = f"{images.ROOT} has no {folder}; BPLS_DATA can name another folder"
         if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
             pytest.fail(f"must not be skipped here: {reason}")
         pytest.skip(reason)

@@ -5,16 +5,16 @@ Each function gives a figure of matplotlib, or None where the run has nothing to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from results import OURS, Group, Result, Run
+from results import OURS, Group, Run
 
-# Okabe and Ito's colours; ours is the blue one everywhere.
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
-    *("#0072B2", "#E69F00", "#009E73", "#CC79A7"),
-    *("#56B4E9", "#D55E00", "#F0E442", "#000000"),
-)
+# Okabe and Ito's colours, the yellow darkened, and two more; ours is the blue one everywhere.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+SKY, RED, YELLOW, BLACK = "#56B4E9", "#D55E00", "#C9B800", "#000000"
+BROWN, GREY = "#6B4C2A", "#8A8A8A"
 COLOURS = {
     OURS: BLUE,
     "ours, float32 copy": SKY,
@@ -25,10 +25,10 @@ COLOURS = {
     "torch": RED,
     "TorchScript": PINK,
     "onnxruntime": BLACK,
-    "MLPClassifier": GREEN,
-    "MLPClassifier or MLPRegressor": GREEN,
-    "RBFSampler + RidgeClassifier": ORANGE,
-    "ELM": PINK,
+    "MLPClassifier": BROWN,
+    "MLPClassifier or MLPRegressor": BROWN,
+    "RBFSampler + RidgeClassifier": GREY,
+    "ELM": YELLOW,
     "Adam": RED,
     "NAG": PINK,
     "SGD": GREEN,
@@ -40,6 +40,8 @@ COLOURS = {
     "AdaGrad, tuned": ORANGE,
 }
 MARKERS = "osD^vP*Xd<>"
+SHOWN_RANGE = 0.4
+"""Accuracies further below the best are left out of the picture; the legend has them."""
 BOTH_CORES = 2
 
 
@@ -51,7 +53,7 @@ def new_figure(columns: int = 1, width: float = 7.0, height: float = 4.2) -> tup
 
 
 def colour(contender: str) -> str:
-    return COLOURS.get(contender, "#777777")
+    return COLOURS.get(contender) or COLOURS.get(contender.partition(",")[0], GREY)
 
 
 def dress(axes: Any, title: str, x: str, y: str) -> None:
@@ -87,9 +89,7 @@ def ratios(groups: Sequence[Group], title: str) -> Any | None:
     axes.set_yticks(range(len(groups)), [group.name for group in reversed(groups)])
     axes.set_ylim(-0.7, len(groups) - 0.3)
     dress(axes, title, "times as fast as the competitor (best times); left of 1x we lose", "")
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.55 / (0.32 * len(groups) + 0.6)), ncols=5
-    )
+    figure.legend(loc="outside lower center", ncols=5)
     return figure
 
 
@@ -147,7 +147,7 @@ def lines(axes: Any, groups: Sequence[Group], along: str, power: int, law: str) 
         y = [group.results[OURS].best for group in of_kind]
         axes.plot(x, y, color=shade, marker=marker, label=kind.split()[-1])
         others = [min(group.results[name].best for name in group.compared) for group in of_kind]
-        axes.plot(x, others, color=shade, linewidth=1, linestyle=":", label="best competitor")
+        axes.plot(x, others, color=shade, linewidth=1, linestyle=":")
         end = end or (x, y[-1])
     if end:
         x, last = end
@@ -158,6 +158,7 @@ def lines(axes: Any, groups: Sequence[Group], along: str, power: int, law: str) 
             label=law,
             zorder=1,
         )
+    axes.plot([], [], color=BLACK, linewidth=1, linestyle=":", label="best competitor")
     axes.set(xscale="log", yscale="log")
     axes.legend(fontsize=8)
 
@@ -190,7 +191,7 @@ def threads(run: Run) -> Any | None:
     axes.set_yticks(range(len(names)), names)
     axes.set_xlim(left=0)
     dress(axes, "Two threads", "times as fast as with one; dashed: the linear law", "")
-    axes.legend(loc="lower left")
+    figure.legend(loc="outside lower center", ncols=5)
     return figure
 
 
@@ -231,6 +232,7 @@ def accuracy(groups: Sequence[Group], title: str) -> Any | None:
             if papers and name == OURS:
                 continue
             x, y = zip(*result.info["points"], strict=True)
+            label = f"{name}, the paper's settings" if papers else name
             axes.plot(
                 *(x, [100 * value for value in y]),
                 color=colour(name),
@@ -238,27 +240,43 @@ def accuracy(groups: Sequence[Group], title: str) -> Any | None:
                 markersize=5,
                 linewidth=2.5 if name == OURS else 1.2,
                 linestyle="--" if papers else "-",
-                label=f"{name}, the paper's settings" if papers else name,
+                zorder=3 if name == OURS else 2,
+                label=f"{label}: at most {max(y):.1%}",
             )
             place += 1
-    best = max(value for g in groups for r in g.results.values() for _, value in r.info["points"])
+    best = [result.info["accuracy"] for group in groups for result in group.results.values()]
     axes.set_xscale("log")
-    axes.set_ylim(100 * max(0.0, best - 0.35), 100 * best + 1)
+    axes.set_ylim(100 * max(min(best) - 0.02, max(best) - SHOWN_RANGE), 100 * max(best) + 0.5)
     dress(axes, title, "seconds from the arrays in memory (log)", "test accuracy, %")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
     return figure
 
 
-def bars(group: Group, title: str, axis: str, value: Callable[[Result], float]) -> Any:
-    """Draw what each contender of a group needs, on a log axis."""
-    figure, (axes,) = new_figure(width=8, height=1.2 + 0.42 * len(group.results))
-    names = list(group.results)[::-1]
-    values = [value(group.results[name]) for name in names]
-    drawn = axes.barh(names, values, color=[colour(name) for name in names])
-    axes.bar_label(drawn, [f"{amount:.3g}" for amount in values], padding=3)
+def dots(group: Group, title: str) -> Any:
+    """Draw the best seconds of each contender on a log axis: bars would have no foot there."""
+    figure, (axes,) = new_figure(width=8, height=1.2 + 0.36 * len(group.results))
+    for place, result in enumerate(reversed(group.results.values())):
+        axes.scatter(result.best, place, color=colour(result.contender), s=70)
+        mark = "" if result.reached else ", not there yet"
+        axes.annotate(
+            *(f"{result.best:.3g} s{mark}", (result.best, place)),
+            xytext=(9, -4),
+            textcoords="offset points",
+        )
+    axes.set_yticks(range(len(group.results)), list(group.results)[::-1])
     axes.set_xscale("log")
-    axes.margins(x=0.12)
-    dress(axes, title, axis, "")
+    axes.margins(x=0.2, y=0.12)
+    dress(axes, title, "seconds (best, log)", "")
+    return figure
+
+
+def memory(group: Group) -> Any:
+    figure, (axes,) = new_figure(width=8, height=1.2 + 0.4 * len(group.results))
+    names = list(group.results)[::-1]
+    sizes = [group.results[name].info["more_bytes"] / 2**20 for name in names]
+    drawn = axes.barh(names, sizes, color=[colour(name) for name in names])
+    axes.bar_label(drawn, [f"{size:.0f}" for size in sizes], padding=3)
+    dress(axes, "Peak memory of a training", "MiB beyond the images as bytes", "")
     return figure
 
 
@@ -288,16 +306,10 @@ def pictures(run: Run) -> dict[str, tuple[str, Any]]:
     for name, groups in curves.items():
         title = f"Accuracy against time: {name}"
         found[f"accuracy-{name.replace(' ', '-')}"] = (title, accuracy(groups, title))
-    for index, group in enumerate(run.of_suite("paper"), 1):
+    for group in run.of_suite("paper"):
         text = group.name[0].upper() + group.name[1:]
-        found[f"paper-{index}"] = (
-            text,
-            bars(group, text, "seconds, log (best)", lambda result: result.best),
-        )
+        short = re.sub(r"\W+", "-", text.partition(":")[0].lower())
+        found[f"paper-{short}"] = (text, dots(group, text))
     for group in run.of_suite("memory"):
-        megabytes = bars(
-            *(group, "Peak memory beyond the images as bytes, MiB", "MiB (log)"),
-            lambda result: float(result.info["more_bytes"]) / 2**20,
-        )
-        found["memory"] = ("Peak memory", megabytes)
+        found["memory"] = ("Peak memory", memory(group))
     return {name: (text, figure) for name, (text, figure) in found.items() if figure}

@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--csv", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    known = [*CASES, *SCALING, *(TRAINING if images.fashion_is_there() else [])]
+    known = [*CASES, *SCALING, *(TRAINING if images.are_there() else [])]
     cases = [case for case in known if re.search(options.only, case.name)]
     if not cases:
         parser.error(

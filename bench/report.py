@@ -19,14 +19,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # as `python -m bench.report`, too
 
-from layout import markdown, shown
+from layout import markdown, shown, times
 from plots import pictures
-from results import NOISY, OURS, Group, Result, Run, load
+from results import NOISY, OURS, Group, Result, Run, load, moved
 
 ADAM, ALGORITHM_2 = "Adam, tuned", "ours, Algorithm 2"
 HEADLINES = (
     (
-        r"^gram uint8 \d+ x 784, 2 thread",
+        r"^gram uint8 \d+ x 784, 2 thread\(s\)$",
         "torch",
         "the Gram matrix of bytes, exact, beside PyTorch on a ready float32 copy",
     ),
@@ -45,7 +45,7 @@ HEADLINES = (
         "Adam",
         "an iteration of the paper's Algorithm 2 beside an epoch of Adam at the paper's settings",
     ),
-    (r"^prediction float32 1 row, 1 thread", "torch", "prediction of one row beside PyTorch"),
+    (r"^prediction float32 1 row, 1 thread\(s\)$", "torch", "prediction of one row beside PyTorch"),
 )
 """At most five: group, contender, and what the ratio is of."""
 
@@ -126,22 +126,22 @@ def percent(part: float | None) -> str:
 
 
 def doubts(run: Run, again: Run | None) -> dict[tuple[str, str], str]:
-    """Say of each ratio that cannot be trusted why: its rounds spread, or a second run says something else."""
+    """Say of each ratio that cannot be trusted why: a second run gives another or, without one, its rounds spread."""
     found = {}
     for group in run.groups.values():
+        second = again.groups.get(group.name) if again else None
         for name in group.compared:
-            ratio, noise = group.ratio(name), group.noise(name)
-            if ratio is None:
-                continue
-            second = again.groups.get(group.name) if again else None
-            other = second.ratio(name) if second else None
-            if other is not None and abs(other / ratio - 1) > NOISY:
-                found[group.name, name] = f"a second run gave {other:.2f}x instead of {ratio:.2f}x"
-            elif other is not None and (other < 1) != (ratio < 1):
-                found[group.name, name] = f"a second run gave {other:.2f}x: nobody wins"
-            elif noise is not None and noise > NOISY:
-                found[group.name, name] = f"the rounds spread by {noise:.0%}"
+            if second and name in second.compared:
+                if moved(group, second, name):
+                    found[group.name, name] = f"a second run gave {times_as_fast(second, name)}"
+            elif (group.noise(name) or 0) > NOISY:
+                found[group.name, name] = f"the rounds spread by {group.noise(name):.0%}"
     return found
+
+
+def times_as_fast(group: Group, name: str) -> str:
+    ratio = group.ratio(name)
+    return "never" if ratio is None else times(ratio)
 
 
 def verdict(group: Group, name: str, doubted: dict[tuple[str, str], str]) -> str:
@@ -153,10 +153,10 @@ def verdict(group: Group, name: str, doubted: dict[tuple[str, str], str]) -> str
         word = "never" if group.results[OURS].reached else "ours never"
         return f"{LOST} {word}" if group.lost(name) else word
     marks = f"{LOST} " * group.lost(name) + f"{UNSURE} " * ((group.name, name) in doubted)
-    return f"{marks}**{ratio:.2f}x**"
+    return f"{marks}**{times(ratio)}**"
 
 
-def times(result: Result) -> str:
+def seconds(result: Result) -> str:
     """Write best, median and spread."""
     text = f"{shown(result.best)} / {shown(result.median)}"
     return text if result.spread is None else f"{text} ({percent(result.spread)})"
@@ -166,7 +166,7 @@ def wide_cell(group: Group, name: str, doubted: dict[tuple[str, str], str]) -> s
     if name not in group.results:
         return ""
     result = group.results[name]
-    parts = [f"{verdict(group, name, doubted)} {times(result)}".strip()]
+    parts = [f"{verdict(group, name, doubted)} {seconds(result)}".strip()]
     if "error" in result.info:
         parts.append(f"{result.info['error']:.0e}")
     if "part_of_peak" in result.info:
@@ -196,7 +196,7 @@ def long_table(
                     "" if place else anchored(group.name),
                     name,
                     verdict(group, name, doubted),
-                    times(result),
+                    seconds(result),
                     ", ".join(said(result)),
                 ]
             )
@@ -226,7 +226,7 @@ def headline(run: Run) -> Section:
         for group in run.groups.values():
             ratio = group.ratio(contender)
             if re.search(pattern, group.name) and ratio is not None:
-                section.notes.append(f"[**{ratio:.1f}x**](#{slug(group.name)}) {of_what}")
+                section.notes.append(f"[**{times(ratio)}**](#{slug(group.name)}) {of_what}")
     return section
 
 
@@ -246,7 +246,7 @@ def claim(run: Run) -> Section | None:
 
     def cell(group: Group, contender: str, base: str) -> str:
         ratio = group.ratio(contender, base)
-        return "never" if ratio is None else f"{LOST} " * (ratio < 1) + f"{ratio:.1f}x"
+        return "never" if ratio is None else f"{LOST} " * (ratio < 1) + times(ratio)
 
     section = Section(
         "The paper's claim",

@@ -71,6 +71,11 @@ class Group:
             return []
         return [name for name in self.results if not name.startswith(OURS) and name != "bare C++"]
 
+    @property
+    def in_bytes(self) -> bool:
+        """Whether memory was measured, not time."""
+        return "more_bytes" in self.results[OURS].info
+
     def ratio(self, contender: str, base: str = OURS) -> float | None:
         """Give how many times more a contender needs than ours; nothing where one never got there."""
         if contender not in self.results or base not in self.results:
@@ -88,12 +93,20 @@ class Group:
     def noise(self, contender: str) -> float | None:
         """Give the spread of the ratio from round to round, as a part of it."""
         theirs, ours = self.results[contender].samples, self.results[OURS].samples
-        if "more_bytes" in self.results[OURS].info:
-            return 0.0
+        if self.in_bytes:
+            return None
         if len(theirs) == len(ours):
             return spread([other / own for other, own in zip(theirs, ours, strict=True)])
         parts = [spread(theirs), spread(ours)]
         return None if None in parts else sum(part**2 for part in parts if part) ** 0.5
+
+
+def moved(old: Group, new: Group, contender: str) -> bool:
+    """Tell whether two runs differ in their verdict: in the winner, or in the ratio by more than NOISY."""
+    before, now = old.ratio(contender), new.ratio(contender)
+    if before is None or now is None:
+        return before is not now
+    return old.lost(contender) != new.lost(contender) or abs(now / before - 1) > NOISY
 
 
 @dataclass(frozen=True)

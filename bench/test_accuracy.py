@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import settings
 from baselines.closed_form import ELM_SIZES, RBF_SIZES, as_floats, elm, mlp_epochs, rbf_ridge
-from baselines.mini_batch import GRIDS, OTHER_GRIDS, Run, gradient_run, why_not_compiled
+from baselines.mini_batch import GRIDS, OTHERS, Run, gradient_run, other_grid, why_not_compiled
 from curves import Curves, Point, most_accurate, of_gradient, record_curve, record_first_to
 from interleaved import recorded
 from kernel_cases import OURS, SMALL, limited, torch
@@ -25,7 +25,7 @@ import bpls_fast as bf
 from bpls_fast.datasets import DataSet
 
 pytestmark = [
-    pytest.mark.usefixtures("fashion"),
+    pytest.mark.usefixtures("fashion", "mnist"),
     pytest.mark.skipif(torch is None, reason="torch is not installed"),
     recorded,
 ]
@@ -40,12 +40,12 @@ CONTENDERS = [
     ALGORITHM_2,
     ADAM,
     COMPILED,
-    *(f"{method}, tuned" for method in OTHER_GRIDS),
+    *(f"{method}, tuned" for method in OTHERS),
     "MLPClassifier",
     "RBFSampler + RidgeClassifier",
     "ELM",
 ]
-MLP_EPOCHS = 2 if SMALL else 8
+MLP_EPOCHS = 2 if SMALL else 20
 FIXED_SEEDS = 1 if SMALL else 2
 PAPERS_TARGET = "the accuracy of Algorithm 2"
 TARGETS = {"Adam's best": EPOCHS, "Adam's best in 5 epochs": 5, "Adam's best in 1 epoch": 1}
@@ -103,7 +103,8 @@ def curves_of(setting: Setting) -> Curves:
             curves[ALGORITHM_2] = [mean_of(fits, "whole fits")]
         if not why_not_compiled():
             curves[COMPILED] = compiled_points(setting, tensors, result.runs)
-        for method, configs in OTHER_GRIDS.items():
+        for method in OTHERS:
+            configs = other_grid(method, setting.activation)
             runs = [gradient_run(setting, tensors, config, epochs) for config in configs]
             curves[f"{method}, tuned"] = of_gradient(runs)
         curves["MLPClassifier"] = mlp_points(setting, floats)
@@ -148,7 +149,7 @@ def test_accuracy_against_time(
     if not (
         SMALL and setting == PAPERS
     ):  # its first small epochs leave a softmax network where it was
-        assert most_accurate(curves[contender]).accuracy > 5 * GUESSING
+        assert most_accurate(curves[contender]).accuracy > 2 * GUESSING
     record_curve(benchmark, "accuracy", f"{setting.name}: accuracy", contender, curves)
 
 

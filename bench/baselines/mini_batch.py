@@ -42,13 +42,17 @@ GRIDS = {
 }
 """Of Adam, which gets the largest."""
 
-OTHER_GRIDS = {
-    "NAG": grid("NAG", (128,), (3e-2, 1e-1, 3e-1)),
-    "SGD": grid("SGD", (128,), (1e-1, 3e-1, 1.0)),
-    "AdaGrad": grid("AdaGrad", (128,), (1e-2, 3e-2, 1e-1)),
+OTHER_RATES = {
+    "relu": {"NAG": (3e-2, 1e-1, 3e-1), "SGD": (1e-1, 3e-1, 1.0), "AdaGrad": (1e-2, 3e-2, 1e-1)},
+    "softmax": {"NAG": (0.3, 1.0, 2.0), "SGD": (3.0, 10.0, 20.0), "AdaGrad": (1e-2, 3e-2, 1e-1)},
 }
-if SMALL:
-    OTHER_GRIDS = {method: configs[1:2] for method, configs in OTHER_GRIDS.items()}
+"""Of the other methods, at batch 128, by activation: softmax layers pass on small gradients."""
+OTHERS = tuple(OTHER_RATES["relu"])
+
+
+def other_grid(method: str, activation: str) -> list[Config]:
+    rates = OTHER_RATES[activation][method]
+    return grid(method, (128,), rates[1:2] if SMALL else rates)
 
 
 @dataclass(frozen=True)
