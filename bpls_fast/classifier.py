@@ -15,6 +15,7 @@ from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import (
     Array,
     ClassWeight,
+    check_count,
     checked_classification,
     class_targets,
     float_of,
@@ -119,8 +120,8 @@ def fit_classifier(
     X, labels, classes, weights = checked_classification(
         net, X, labels, sample_weight, class_weight
     )
-    _check_count(max_iter, "max_iter")
-    _check_count(full_sweeps, "full_sweeps")
+    check_count(max_iter, "max_iter")
+    check_count(full_sweeps, "full_sweeps")
     floor = _checked_floor(label_floor, len(classes))
     start = net.with_weights(net.weights)
     start.input_scale, start.classes = net.scale_of(X), classes
@@ -284,8 +285,3 @@ def _checked_floor(label_floor: float | None, classes: int) -> float:
             f"label_floor is {label_floor!r}; expected a number above 0 and below {largest:.3g}"
         )
     return float(label_floor)
-
-
-def _check_count(value: int, name: str) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}; expected a whole number >= 1")

@@ -18,12 +18,12 @@ from bpls_fast.activation import activations
 from bpls_fast.classifier import fit_classifier
 from bpls_fast.injective import REFINEMENTS, fit_injective
 from bpls_fast.kernels import gram
-from bpls_fast.network import Network
+from bpls_fast.network import Network, check_finite
 from bpls_fast.refined import Samples, fit_refined, targets_of
 from bpls_fast.report import FitReport
-from bpls_fast.samples import float_of, weights_of_classes
+from bpls_fast.samples import check_count, float_of, weights_of_classes
 from bpls_fast.stream import Stream
-from bpls_fast.sweep import LARGEST_FLOAT32_OFFSET, LARGEST_OFFSET
+from bpls_fast.sweep import offset_limit
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -130,7 +130,7 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         if X.dtype != np.uint8:
             mean, deviation = _moments(X, weights)
             varies = deviation > 1e-12 * np.abs(mean)
-            largest = LARGEST_OFFSET if X.dtype == np.float64 else LARGEST_FLOAT32_OFFSET
+            largest = offset_limit(X.dtype, weights is not None)
             offset = np.where(varies & (np.abs(mean) > largest * deviation), mean, 0.0)
             first[:-1] /= np.where(varies, deviation, np.inf)[:, np.newaxis]
             first[-1] -= (mean - offset) @ first[:-1]
@@ -148,12 +148,9 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         """Train by refined sweeps and keep network and report."""
-        for name in ("max_iter", "n_iter_no_change"):
-            count = getattr(self, name)
-            if count is None and name == "max_iter":
-                continue
-            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-                raise ValueError(f"{name} is {count!r}; expected a whole number >= 1")
+        if self.max_iter is not None:
+            check_count(self.max_iter, "max_iter")
+        check_count(self.n_iter_no_change, "n_iter_no_change")
         self.report_: FitReport = fit_refined(
             start.net,
             start.X,
@@ -198,10 +195,9 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         """Give the network of the last fit as a start."""
         net = self.network_.with_weights(self.network_.weights)
         sizes = (X.shape[1], *_checked_sizes(self.hidden_layer_sizes), outputs)
-        if net.layer_sizes != sizes:
-            raise ValueError(
-                f"the network to go on with has layers {net.layer_sizes}; expected {sizes}"
-            )
+        asked = Network(sizes, self.activation, net.activations[-1])
+        if (net.layer_sizes, net.activations) != (asked.layer_sizes, asked.activations):
+            raise ValueError(f"the network to go on with is {net}; expected {asked}")
         return Start(net, X, np.zeros(X.shape[1]), self._seed(), is_trained=True)
 
     def _seed(self) -> int:
@@ -280,7 +276,7 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
         if self._offset.any():
             X = np.subtract(rows, self._offset, out=np.empty_like(rows), casting="same_kind")
             samples = samples._replace(X=X)
-        self.report_ = stream.update(samples)
+        self.report_ = stream.update(_with_weights_like_rows(samples))
         net = stream.net.with_weights(stream.net.weights)
         Start(net, rows, self._offset, 0).fold_offset()
         self.network_ = net
@@ -494,9 +490,7 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
             if self.class_weight is not None:
                 of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
                 weights = of_classes[index] if weights is None else weights * of_classes[index]
-            dtype = float_of(rows)
-            weights = None if weights is None else weights.astype(dtype)
-            targets = targets_of(known, activations["softmax"]).astype(dtype)
+            targets = targets_of(known, activations["softmax"]).astype(float_of(rows))
             self._learn(stream, rows, Samples(rows, targets, index, weights))
         self.classes_ = self.network_.classes = known
         return self
@@ -734,10 +728,8 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
             if self._stream is None and not self._fitted:
                 self._mean, self._deviation = _scale_of(Y, weights)
                 self._one_output = given.ndim == 1
-            dtype = float_of(rows)
-            Y = ((Y - self._mean) / self._deviation).astype(dtype)
+            Y = ((Y - self._mean) / self._deviation).astype(float_of(rows))
             stream = self._stream_of(rows, weights, Y.shape[1], "identity")
-            weights = None if weights is None else weights.astype(dtype)
             self._learn(stream, rows, Samples(rows, Y, None, weights))
             self._unscale_outputs()
         return self
@@ -772,6 +764,17 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
 
     def _more_tags(self) -> dict[str, bool]:  # scikit-learn before 1.6
         return {"multioutput": True}
+
+
+def _with_weights_like_rows(samples: Samples) -> Samples:
+    """Give the rows with weights of the dtype that they are computed in, without those whose weight is 0 in it."""
+    if samples.weights is None:
+        return samples
+    dtype = float_of(samples.X)
+    with np.errstate(over="ignore", under="ignore"):
+        weights = samples.weights.astype(dtype)
+    check_finite(weights, f"sample_weight, as {np.dtype(dtype)} like X,")
+    return samples._replace(weights=weights).take(np.flatnonzero(weights))
 
 
 def _scale_of(Y: Array, weights: Array | None) -> tuple[Array, Array]:

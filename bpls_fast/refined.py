@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import (
     Array,
     ClassWeight,
+    check_count,
     checked_classification,
     checked_regression,
     class_targets,
@@ -51,8 +53,11 @@ LEAST_KEPT, WINDOW = 0.8, 0.25
 """How much of the mean of the weights a sweep over a chunk keeps: at least so much, and such that the mean reaches back
 over this share of the sweeps."""
 
-FAILURES = 5
-"""So many sweeps in a row without a step that lowers the loss end a fit."""
+FAILURES, FAILURES_OF_ALL = 5, 2
+"""So many sweeps in a row without a step that lowers the loss end a fit: over chunks, and over all rows."""
+
+SMALL_STEPS = 3
+"""So do so many sweeps over all rows that barely lower it."""
 
 EXACT = 1e-6
 """A loss below this share of the mean square of the targets leaves nothing to learn."""
@@ -157,7 +162,7 @@ def fit_refined(
     with Recorder(
         "refined sweeps",
         eps,
-        steps=max_sweeps or 1,
+        steps=max_sweeps,
         verbose=verbose,
         callback=callback,
         phases=PHASES,
@@ -167,10 +172,12 @@ def fit_refined(
             sample = samples.take(_some(len(samples.X), random))
             if start == "scaled":
                 begin.weights = scaled_start(begin, sample, random)
-        fit = _Fit(begin, record, samples, held, sample, output_eps, standardize)
-        del sample
         sizes = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
-        stopped = fit.run(sizes, random, max_passes, max_sweeps, tol, patience)
+        chunks = None if sizes is None else _Chunks(samples, sizes, random)
+        fit = _Fit(begin, record, samples, held, chunks, output_eps, standardize)
+        fit.learn_inputs(sample)
+        del sample
+        stopped = fit.run(_Limits(max_passes, max_sweeps, tol, patience))
         report = record.finish(stopped)
     net.weights, net.input_scale, net.classes = fit.best.weights, begin.input_scale, classes
     return report
@@ -185,11 +192,17 @@ class Samples(NamedTuple):
     weights: Array | None
     repetition: float = 1.0  # of rows, that a weight of 1 stands for on average
 
+    def total_weight(self) -> float:
+        """Give the number of rows, or the sum of their weights."""
+        return len(self.X) if self.weights is None else float(self.weights.sum(dtype=np.float64))
+
     def repetitions(self) -> float:
         """Give how many rows there are if weights are repetitions, and never fewer than there are."""
-        if self.weights is None:
-            return len(self.X)
-        return max(len(self.X), self.repetition * float(self.weights.sum(dtype=np.float64)))
+        return max(len(self.X), self.repetition * self.total_weight())
+
+    def mean_square(self) -> float:
+        """Give the mean of |T|², of labels over the classes."""
+        return float(np.square(self.targets, dtype=np.float64).sum(axis=1).mean())
 
     def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
         """Give some of the rows."""
@@ -232,8 +245,20 @@ class Samples(NamedTuple):
         return float(np.mean(1 - error / np.where(spread > 0, spread, 1)))
 
 
+class _Limits(NamedTuple):
+    """What ends a fit, besides having nothing left to do; as in `fit_refined`."""
+
+    max_passes: float
+    max_sweeps: int | None
+    tol: float
+    patience: int
+
+
 class _Fit:
-    """One fit: the sweeps, the mean of their weights, the best network so far."""
+    """One fit: the sweeps, the mean of their weights, the best network so far.
+
+    Every sweep sees all rows if `chunks` is None.
+    """
 
     def __init__(
         self,
@@ -241,109 +266,130 @@ class _Fit:
         record: Recorder,
         samples: Samples,
         held: Samples | None,
-        sample: Samples,
+        chunks: _Chunks | None,
         output_eps: float | None,
         standardize: bool,
     ) -> None:
-        self.cross_validates = output_eps is None
         self.begin = begin
         self.record = record
         self.samples = samples
         self.held = held
-        self.mean_square = float(np.square(samples.targets, dtype=np.float64).sum(axis=1).mean())
-        self.best = begin
+        self.chunks = chunks
+        self.cross_validates = output_eps is None and chunks is None
         self.refinement = Refinement(
             begin,
             record,
             output_eps=1e-6 if output_eps is None else output_eps,
             standardize=standardize,
         )
-        if self.refinement.hidden:
-            X, weights = sample.X, sample.weights
-            with record.phase("gram"):
-                G = gram(X, bias=begin.bias, scale=begin.scale_of(X), sample_weight=weights)
-            total = float(len(X) if weights is None else weights.sum(dtype=np.float64))
-            self.refinement.learn_inputs(G, total, X, weights)
         self.mean = self.refinement.hidden
+        self.best = begin
+        self._rows = samples.take(slice(0)).whole()  # of the latest sweep
+        self._exact = EXACT * samples.mean_square()
+        self._failures = self._small_steps = self._since_best = 0
+        self._best_score = -np.inf
 
-    def run(
-        self,
-        sizes: Iterator[int],
-        random: np.random.Generator,
-        max_passes: float,
-        max_sweeps: int | None,
-        tol: float,
-        patience: int,
-    ) -> str:
+    def learn_inputs(self, sample: Samples) -> None:
+        """Learn what enters the network from a sample of the rows."""
+        if not self.refinement.hidden:
+            return
+        X, weights = sample.X, sample.weights
+        with self.record.phase("gram"):
+            G = gram(X, bias=self.begin.bias, scale=self.begin.scale_of(X), sample_weight=weights)
+        self.refinement.learn_inputs(G, sample.total_weight(), X, weights)
+
+    def run(self, limits: _Limits) -> str:
         """Sweep until there is a reason to end, which is given."""
         if not self.refinement.hidden:
             return self._solve_only()
-        report, count = self.record.report, len(self.samples.X)
-        chunks = _Chunks(self.samples, random)
-        most_rows = max_passes * count + 0.5
-        failures = small_steps = since_best = 0
-        stopped, seen, rows, best_score = "", 0, None, -np.inf
+        report, stopped = self.record.report, self._reached(limits)
         while not stopped:
-            size = next(sizes)
-            whole = size >= count
-            if max_sweeps is None and whole:
-                max_sweeps = max(FEWEST_SWEEPS, count // ROWS_PER_SWEEP)
-            if report.iterations == max_sweeps:
-                stopped = f"{report.iterations} sweeps"
-                break
-            if not whole and seen + size > most_rows and report.iterations:
-                stopped = f"{max_passes:g} passes over the data"
-                break
             try:
-                with self.record.phase("start"):
-                    rows = chunks.next(size) if not whole or rows is None else rows
-                if whole and self.cross_validates and report.iterations == 0:
-                    self.refinement.cross_validate(rows, self.samples.repetitions())
-                loss = self.refinement.sweep(rows, again=whole)
+                self._sweep()
             except (TooLargeError, np.linalg.LinAlgError) as error:
                 if report.iterations == 0:
                     raise
                 stopped = f"a sweep failed: {error}"
                 break
-            if not np.isfinite(loss):
-                if report.iterations == 0:
-                    raise TooLargeError("the first sweep gave no finite loss; scale X and Y")
-                stopped = "the numbers of a sweep grew too large"
-                break
-            seen += size
-            report.iterations += 1
-            report.rows.append(size)
-            report.loss.append(loss)
-            self._average(whole)
-            failures = failures + 1 if self.refinement.failed else 0
-            small_steps = small_steps + 1 if whole and self._barely_fell(tol) else 0
-            if failures == (1 + whole if whole else FAILURES):
-                stopped = "no step lowers the loss"
-            elif whole and loss < EXACT * self.mean_square:
-                stopped = "the rows are fitted"
-            elif small_steps == 3:
-                stopped = f"the loss falls by less than tol = {tol:g}"
-            looks = self.held is not None and (whole or report.iterations % VALIDATE_EVERY == 0)
-            network = None
-            if looks or self.record.has_callback:
-                network = self._network(rows, whole)
-            if looks and network is not None and self.held is not None:
-                with self.record.phase("forward"):
-                    score = self.held.score(network.decision(self.held.X))
-                report.validation.append((report.iterations, score))
-                since_best += 1
-                if score > best_score:
-                    best_score, since_best = score, 0
-                    self.best, report.best = network, report.iterations
-                if since_best == patience:
-                    stopped = (
-                        stopped or f"{patience} looks at the rows held out without a better network"
-                    )
+            stopped = self._stagnation(limits.tol)
+            is_due = self._is_due()
+            network = self._network() if is_due or self.record.has_callback else None
+            if is_due and network and self._look(network) == limits.patience:
+                looks = f"{limits.patience} looks at the rows held out"
+                stopped = stopped or f"{looks} without a better network"
             if self.record.step(network):
                 stopped = "the callback asked to stop"
-        if best_score == -np.inf and rows is not None and report.iterations:
-            self.best, report.best = self._network(rows, whole), report.iterations
+            stopped = stopped or self._reached(limits)
+        if not self._is_due():
+            self._look(self._network())
         return stopped
+
+    def _reached(self, limits: _Limits) -> str:
+        """Say which limit the next sweep would exceed, if one."""
+        report, max_sweeps = self.record.report, limits.max_sweeps
+        if self.chunks is None and max_sweeps is None:
+            max_sweeps = max(FEWEST_SWEEPS, len(self.samples.X) // ROWS_PER_SWEEP)
+        if report.iterations == max_sweeps:
+            return f"{max_sweeps} sweeps"
+        if self.chunks is not None and report.iterations:
+            seen = sum(report.rows) + self.chunks.size
+            if seen > limits.max_passes * len(self.samples.X) + 0.5:
+                return f"{limits.max_passes:g} passes over the data"
+        return ""
+
+    def _sweep(self) -> None:
+        report = self.record.report
+        with self.record.phase("start"):
+            if self.chunks is not None:
+                self._rows = self.chunks.next()
+            elif report.iterations == 0:
+                self._rows = self.samples.whole()
+        if self.cross_validates and report.iterations == 0:
+            self.refinement.cross_validate(self._rows, self.samples.repetitions())
+        loss = self.refinement.sweep(self._rows, again=self.chunks is None)
+        if not np.isfinite(loss):
+            raise TooLargeError("the numbers of a sweep grew too large; scale X and Y")
+        report.iterations += 1
+        report.rows.append(len(self._rows.X))
+        report.loss.append(loss)
+        kept = 0.0
+        if self.chunks is not None:
+            kept = max(LEAST_KEPT, 1 - 1 / (WINDOW * report.iterations))
+        self.mean = averaged(self.mean, self.refinement.hidden, kept)
+
+    def _stagnation(self, tol: float) -> str:
+        """Say why more sweeps would be of no use, if so."""
+        self._failures = self._failures + 1 if self.refinement.failed else 0
+        if self.chunks is not None:
+            return "no step lowers the loss" if self._failures == FAILURES else ""
+        *_, before, loss = [np.inf, *self.record.report.loss]
+        self._small_steps = self._small_steps + 1 if before - loss < tol * before else 0
+        if self._failures == FAILURES_OF_ALL:
+            return "no step lowers the loss"
+        if loss < self._exact:
+            return "the rows are fitted"
+        if self._small_steps == SMALL_STEPS:
+            return f"the loss falls by less than tol = {tol:g}"
+        return ""
+
+    def _is_due(self) -> bool:
+        """Give whether this sweep is followed by a look at the rows that are held out."""
+        turn = self.chunks is None or self.record.report.iterations % VALIDATE_EVERY == 0
+        return self.held is not None and turn
+
+    def _look(self, network: Network) -> int:
+        """Keep a network if none was better on the rows held out; give how many looks ago that one was."""
+        report = self.record.report
+        self._since_best += 1
+        if self.held is not None:
+            with self.record.phase("forward"):
+                score = self.held.score(network.decision(self.held.X))
+            report.validation.append((report.iterations, score))
+            if score <= self._best_score:
+                return self._since_best
+            self._best_score = score
+        self.best, report.best, self._since_best = network, report.iterations, 0
+        return 0
 
     def _solve_only(self) -> str:
         """Solve a network that is nothing but an output layer."""
@@ -352,38 +398,30 @@ class _Fit:
             G, C = gram(
                 rows.X, rows.T, bias=self.begin.bias, scale=scale, sample_weight=rows.weights
             )
-        T = self.refinement.scales(G, rows.X, rows.weights)
-        output = self.refinement.solve_output_of(T.between(G), T.onto(C), rows)
-        self.best = self._finished([], T.back(output.W), rows)
+        output = self.refinement.solve_on_inputs(G, C, rows)
         report = self.record.report
-        report.iterations = report.best = 1
+        report.iterations = 1
         report.rows, report.loss = [len(rows.X)], [output.loss / rows.total_weight()]
+        self._look(self._finished([], output.W, rows))
         self.record.step(self.best if self.record.has_callback else None)
         return "there are no hidden layers"
 
-    def _average(self, whole: bool) -> None:
-        hidden = self.refinement.hidden
-        if whole:
-            self.mean = hidden
-        else:
-            pairs = zip(self.mean, hidden, strict=True)
-            kept = max(LEAST_KEPT, 1 - 1 / (WINDOW * self.record.report.iterations))
-            self.mean = [kept * mean + (1 - kept) * W for mean, W in pairs]
-
-    def _barely_fell(self, tol: float) -> bool:
-        *_, before, now = [np.inf, *self.record.report.loss]
-        return before - now < tol * before
-
-    def _network(self, rows: Rows, whole: bool) -> Network:
+    def _network(self) -> Network:
         """Give the network as it is: the mean of the hidden weights, the output layer solved for them."""
-        known = self.refinement.known
-        if not whole or known is None:
+        known, rows = self.refinement.known, self._rows
+        if self.chunks is not None or known is None:
             known = self.refinement.forward(rows, self.mean)
         return self._finished(self.mean, known.output.W, rows)
 
     def _finished(self, hidden: Weights, output: NDArray[np.float64], rows: Rows) -> Network:
         network = self.begin.with_weights([*hidden, output])
         return calibrated(network, self.samples.labels is not None, rows, self.record)
+
+
+def averaged(mean: Weights, latest: Weights, kept: float) -> Weights:
+    """Give a mean of weights that keeps a share of the one before."""
+    pairs = zip(mean, latest, strict=True)
+    return [kept * earlier + (1 - kept) * later for earlier, later in pairs] if kept else latest
 
 
 def calibrated(network: Network, has_labels: bool, rows: Rows, record: Recorder) -> Network:
@@ -397,19 +435,23 @@ def calibrated(network: Network, has_labels: bool, rows: Rows, record: Recorder)
 
 
 class _Chunks:
-    """Cuts rows into chunks, in a random order, and copies each into memory that the next one reuses."""
+    """Cuts rows into chunks, in a random order, and copies each into memory that the next one reuses.
 
-    def __init__(self, samples: Samples, random: np.random.Generator) -> None:
+    `size` is how many rows the next one has.
+    """
+
+    def __init__(self, samples: Samples, sizes: Iterator[int], random: np.random.Generator) -> None:
         self.samples = samples
+        self.sizes = sizes
+        self.size = next(sizes)
         self.random = random
         self.order: NDArray[np.intp] = np.empty(0, np.intp)
         self.X: Array = np.empty((0, samples.X.shape[1]), samples.X.dtype)
         self.T: Array = np.empty((0, samples.targets.shape[1]), samples.targets.dtype)
 
-    def next(self, size: int) -> Rows:
-        samples = self.samples
-        if size >= len(samples.X):
-            return samples.whole()
+    def next(self) -> Rows:
+        samples, size = self.samples, self.size
+        self.size = next(self.sizes)
         if len(self.order) < size:
             self.order = self.random.permutation(len(samples.X))
         chosen, self.order = self.order[:size], self.order[size:]
@@ -490,17 +532,14 @@ def first_chunk(net: Network) -> int:
     return max(FIRST_CHUNK, ROWS_PER_NEURON * net.layer_sizes[-2])
 
 
-def _chunk_sizes(count: int, first: int, chunk_rows: int | None) -> Iterator[int]:
-    """Give the rows of every sweep."""
-    if chunk_rows is not None or count <= 2 * first:
-        size = min(count, chunk_rows or count)
-        while True:
-            yield size
-    for doubling in range(DOUBLINGS):
-        for _ in range(SWEEPS_OF_A_SIZE):
-            yield min(first << doubling, count // 2)
-    while True:
-        yield min(first << DOUBLINGS, count // 2)
+def _chunk_sizes(count: int, first: int, chunk_rows: int | None) -> Iterator[int] | None:
+    """Give the rows of every sweep, or None where each sees all."""
+    if chunk_rows is not None:
+        return repeat(chunk_rows) if chunk_rows < count else None
+    if count <= 2 * first:
+        return None
+    sizes = [min(first << doubling, count // 2) for doubling in range(DOUBLINGS + 1)]
+    return chain(*([size] * SWEEPS_OF_A_SIZE for size in sizes[:-1]), repeat(sizes[-1]))
 
 
 def _some(count: int, random: np.random.Generator) -> NDArray[np.intp] | slice:
@@ -584,14 +623,9 @@ def _check_options(
         if not real or not number >= least or (name != "max_passes" and not np.isfinite(number)):
             expected = "a number above 0" if least else "a finite number >= 0"
             raise ValueError(f"{name} is {number!r}; expected {expected}")
-    for name, count in (
-        ("max_sweeps", max_sweeps),
-        ("chunk_rows", chunk_rows),
-        ("patience", patience),
-    ):
-        if count is None and name != "patience":
-            continue
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            raise ValueError(f"{name} is {count!r}; expected a whole number >= 1")
+    for name, count in (("max_sweeps", max_sweeps), ("chunk_rows", chunk_rows)):
+        if count is not None:
+            check_count(count, name)
+    check_count(patience, "patience")
     if start not in ("scaled", "network"):
         raise ValueError(f"start is {start!r}; expected 'scaled' or 'network'")

@@ -18,9 +18,9 @@ from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.report import Recorder
 from bpls_fast.sweep import (
     LARGEST_EPS,
-    LARGEST_FLOAT32_OFFSET,
-    LARGEST_OFFSET,
     Standardization,
+    offset_limit,
+    solve_growing,
     standardization,
 )
 
@@ -37,7 +37,6 @@ CONJUGACY = 0.9
 
 HALVINGS = 6
 """How often a step that raises the loss is halved before its directions are given up."""
-
 
 OUTPUT_EPS = np.logspace(1, -6, 8)
 """The ridges that cross-validation chooses from."""
@@ -155,18 +154,16 @@ class Refinement:
             if not G.diagonal().any():
                 self._inverse = np.eye(len(G))
                 return
-            T = self.scales(G, X, weights)
-            inverse = self._solve(T.between(G), total * np.eye(len(G)))
+            T = self._scales(G, X, weights)
+            inverse = solve_growing(T.between(G), total * np.eye(len(G)), self.record)
             self._inverse = T.back(T.back(inverse).T)
 
-    def scales(self, G: NDArray[np.float64], X: Array, weights: Array | None) -> Standardization:
+    def _scales(self, G: NDArray[np.float64], X: Array, weights: Array | None) -> Standardization:
         """Give how columns whose Gram matrix is G are centred and scaled for a ridge: not at all, or to variance 1."""
         if not self.standardize or not G.diagonal().any():
             return Standardization(np.zeros(len(G)), np.ones(len(G)))
-        exact = X.dtype == np.float64 or (X.dtype == np.uint8 and weights is None)
-        return standardization(
-            G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET
-        )
+        offset = offset_limit(X.dtype, weights is not None)
+        return standardization(G, self.net.bias, offset)
 
     def sweep(self, rows: Rows, *, again: bool = False) -> float:
         """Move the hidden layers once; give the loss before that, per unit of weight.
@@ -243,6 +240,12 @@ class Refinement:
             diagonal += 1.0
             return Output(np.zeros_like(C), G, C, rows.squares())
 
+    def solve_on_inputs(self, G: Array, C: Array, rows: Rows) -> Output:
+        """Give the best output layer of a network without hidden ones, from XᵀX and XᵀT."""
+        T = self._scales(G, rows.X, rows.weights)
+        output = self.solve_output_of(T.between(G), T.onto(C), rows)
+        return output._replace(W=T.back(output.W))
+
     def cross_validate(self, rows: Rows, repetitions: float) -> None:
         """Set the ridge of the output layer to what generalized cross-validation prefers for the present features.
 
@@ -312,7 +315,7 @@ class Refinement:
                 with self.record.phase("gram"):
                     G, gradient = self._gram(now.N[layer - 1], D, rows.weights)
                 with self.record.phase("solve"):
-                    step = self._solve(G, gradient)
+                    step = solve_growing(G, gradient, self.record)
             else:
                 with self.record.phase("gram"):
                     scale = self.net.scale_of(rows.X)
@@ -439,19 +442,6 @@ class Refinement:
                 )
             )
         return values
-
-    def _solve(self, G: Array, C: Array) -> NDArray[np.float64]:
-        """Solve with the ridge of a hidden layer, which grows where it is too small."""
-        if not G.diagonal().any():
-            return np.zeros_like(C)
-        while True:
-            eps = self.record.report.eps
-            try:
-                return solve(G, C, eps=eps)
-            except np.linalg.LinAlgError as error:
-                if eps >= LARGEST_EPS:
-                    raise
-                self.record.grow_eps(max(10 * eps, 1e-12), error)
 
     def _cast(self, W: NDArray[np.float64], X: Array, dtype: Any) -> Array:
         """Give the weights of the first layer in the type of the arithmetic, the scale of the inputs in them."""

@@ -45,7 +45,7 @@ class FitReport:
     candidates : list of str
         What each of them is, in the same order.
     rows : list of int
-        Rows that each refined sweep saw.
+        Rows that each refined sweep saw; of a stream, like `loss`, those of the latest call.
     validation : list of (int, float)
         How many sweeps had been done when a network was tried on the rows that were held out, and its score: the share
         of the weight that is classified rightly, or R².
@@ -110,7 +110,9 @@ class FitReport:
                 f"{sweep:5}{rows:8}{loss:12.6g}"
                 + (f"{scores[sweep]:12.2%}" if sweep in scores else "")
                 + ("  kept" if sweep == self.best else "")
-                for sweep, (rows, loss) in enumerate(zip(self.rows, self.loss, strict=True), 1)
+                for sweep, (rows, loss) in enumerate(
+                    zip(self.rows, self.loss, strict=True), self.iterations - len(self.rows) + 1
+                )
             ]
         elif self.loss:
             lines.append("training error  candidate")
@@ -138,7 +140,7 @@ class TooLargeError(ValueError):
 class Recorder:
     """Writes the report of one fit: times of phases, the ridge, progress, the caller's callback.
 
-    Used in a `with` statement, which closes the progress bar however the fit ends.
+    Used in a `with` statement, which closes the progress bar however the fit ends. `steps` may be unknown: None.
     """
 
     def __init__(
@@ -148,7 +150,7 @@ class Recorder:
         *,
         verbose: int = 0,
         callback: Callback | None = None,
-        steps: int = 1,
+        steps: int | None = 1,
         phases: tuple[str, ...] = PHASES,
     ) -> None:
         if not isinstance(eps, (int, float, np.integer, np.floating)):
@@ -170,6 +172,11 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar(None)
+
+    def resume(self) -> None:
+        """Go on with a report that was finished: the time between is not counted."""
+        self._began = time.perf_counter() - self.report.seconds.get("total", 0.0)
+        self._asked, self._reason = self.report.eps, None
 
     def trial(self) -> Recorder:
         """Give a recorder for a trial inside this fit: the same ridge, a report of its own, no progress."""
@@ -232,7 +239,7 @@ class Recorder:
         return self.report
 
 
-def _progress_bar(steps: int, method: str) -> Callable[[FitReport | None], None]:
+def _progress_bar(steps: int | None, method: str) -> Callable[[FitReport | None], None]:
     """Give a function that shows one more step, and with None the end: tqdm's bar, or lines without it."""
     try:
         from tqdm.auto import tqdm

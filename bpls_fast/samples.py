@@ -12,6 +12,7 @@ from bpls_fast.activation import Activation
 from bpls_fast.network import Network, as_matrix, check_finite
 
 __all__ = [
+    "check_count",
     "checked_classification",
     "checked_regression",
     "class_targets",
@@ -86,6 +87,12 @@ def class_targets(classes: int, activation: Activation, floor: float) -> NDArray
     shared = classes - 1 if activation.name == "softmax" else 1
     np.fill_diagonal(values, high - shared * step)
     return activation.inverse(values)
+
+
+def check_count(value: int, name: str) -> None:
+    """Refuse what is not a whole number above 0."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}; expected a whole number >= 1")
 
 
 def float_of(X: Array) -> type[np.floating[Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from bpls_fast.refined import (
     LEAST_KEPT,
     PHASES,
     Samples,
+    averaged,
     calibrated,
     first_chunk,
     scaled_start,
@@ -77,10 +80,13 @@ class Stream:
 
     def update(self, samples: Samples) -> FitReport:
         """Learn from more rows, and give the report on all of them so far."""
-        step = self.chunk // 4
+        self.record.resume()
+        report, step = self.record.report, self.chunk // 4
+        report.rows, report.loss = [], []
         for first in range(0, len(samples.X), step):
             self._take(samples.take(slice(first, first + step)))
-        return self.record.finish("all rows so far were seen")
+        report.best = report.iterations
+        return copy.deepcopy(self.record.finish("all rows so far were seen"))
 
     def _take(self, new: Samples) -> None:
         report, begins = self.record.report, self._latest is None
@@ -102,10 +108,10 @@ class Stream:
                 rows = latest.take(order).whole()
                 loss = self.refinement.sweep(rows._replace(trial=-(-len(order) // 4)))
                 report.iterations += 1
-                report.rows, report.loss = [len(order)], [loss]
+                report.rows.append(len(order))
+                report.loss.append(loss)
                 keep = LEAST_KEPT * (report.iterations > 1)
-                pairs = zip(self.mean, self.refinement.hidden, strict=True)
-                self.mean = [keep * mean + (1 - keep) * W for mean, W in pairs]
+                self.mean = averaged(self.mean, self.refinement.hidden, keep)
                 self._new = 0
         self._solve_output(new)
 
@@ -131,8 +137,7 @@ class Stream:
         if self.mean:
             W = self.refinement.solve_output_of(G.copy(), C, rows).W
         else:
-            T = self.refinement.scales(G, new.X, new.weights)
-            W = T.back(self.refinement.solve_output_of(T.between(G), T.onto(C), rows).W)
+            W = self.refinement.solve_on_inputs(G, C, rows).W
         network.weights = [*self.mean, W]
         has_labels = new.labels is not None
         latest = self._latest or new
@@ -154,5 +159,5 @@ class Past:
 
     def add(self, kept: float, term: NDArray[np.float64], new: Samples) -> None:
         self.total = kept * self.total + term
-        self.weight = kept * self.weight + new.whole().total_weight()
+        self.weight = kept * self.weight + new.total_weight()
         self.updates += 1

@@ -151,11 +151,9 @@ class Sweep:
         """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
         G, C = system
         with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
-            if not G.diagonal().any():
-                return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
-            W = self._solve_growing(G, C)
+            W = solve_growing(G, C, self.record)
             for _ in range(self.refinements):
-                W += self._solve_growing(G, C - linear(G, W))
+                W += solve_growing(G, C - linear(G, W), self.record)
             return W
 
     def solve_inputs(
@@ -165,20 +163,9 @@ class Sweep:
         G, C = system
         if not self.standardize or not G.diagonal().any():
             return self.solve(system)
-        exact = X.dtype == np.float64 or (X.dtype == np.uint8 and sample_weight is None)
-        T = standardization(G, self.net.bias, LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET)
+        T = standardization(G, self.net.bias, offset_limit(X.dtype, sample_weight is not None))
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite any more is refused
             return T.back(self.solve((T.between(G), T.onto(C))))
-
-    def _solve_growing(self, G: Array, C: Array) -> NDArray[np.float64]:
-        while True:
-            eps = self.record.report.eps
-            try:
-                return solve(G, C, eps=eps)
-            except np.linalg.LinAlgError as error:
-                if eps >= LARGEST_EPS:
-                    raise
-                self.record.grow_eps(max(10 * eps, 1e-12), error)
 
     def pull_back(
         self,
@@ -210,6 +197,20 @@ class Sweep:
             return below.inverse(N, margin=margin)
 
 
+def solve_growing(G: Array, C: Array, record: Recorder) -> NDArray[np.float64]:
+    """Solve (G + eps·I) W = C with the ridge of a fit, which grows where it is too small, and stays grown."""
+    if not G.diagonal().any():
+        return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
+    while True:
+        eps = record.report.eps
+        try:
+            return solve(G, C, eps=eps)
+        except np.linalg.LinAlgError as error:
+            if eps >= LARGEST_EPS:
+                raise
+            record.grow_eps(max(10 * eps, 1e-12), error)
+
+
 class Standardization(NamedTuple):
     """The map T from data to standardized data: the columns less `center`, times `scale`; ones stay ones.
 
@@ -233,6 +234,12 @@ class Standardization(NamedTuple):
         W = W * self.scale[:, np.newaxis]
         W[-1] -= self.center @ W
         return W
+
+
+def offset_limit(dtype: np.dtype[Any], weighted: bool) -> float:
+    """Give how far means may be from zero, in standard deviations, for variances to show in a Gram of such data."""
+    exact = dtype == np.float64 or (dtype == np.uint8 and not weighted)
+    return LARGEST_OFFSET if exact else LARGEST_FLOAT32_OFFSET
 
 
 def standardization(G: Array, bias: bool, largest_offset: float) -> Standardization:

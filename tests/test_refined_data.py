@@ -271,8 +271,8 @@ def failing_at(count, outcome, monkeypatch):
     [
         (np.linalg.LinAlgError("pivot 3 is not positive"), "a sweep failed: pivot 3"),
         (TooLargeError("the numbers of this fit grew too large"), "a sweep failed: the numbers"),
-        (np.nan, "the numbers of a sweep grew too large"),
-        (np.inf, "the numbers of a sweep grew too large"),
+        (np.nan, "a sweep failed: the numbers of a sweep grew too large"),
+        (np.inf, "a sweep failed: the numbers of a sweep grew too large"),
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 """Rows that arrive over time: `partial_fit`, and going on with a network."""
 
+import time
 import tracemalloc
 
 import numpy as np
@@ -123,8 +124,52 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert model.fit(x, y).report_.loss[0] < first[0]
     with pytest.raises(ValueError, match="warm_start is True and y has the classes"):
         model.fit(x, np.array(["a", "b", "c"])[y])
-    with pytest.raises(ValueError, match="the network to go on with has layers"):
+    with pytest.raises(
+        ValueError, match=r"go on with is Network\(\[2, 15, 3\].*expected Network\(\[2, 3,"
+    ):
         model.set_params(hidden_layer_sizes=(3,)).fit(x, y)
+    with pytest.raises(ValueError, match=r"activation='tanh'.*expected.*activation='relu'"):
+        model.set_params(hidden_layer_sizes=(15,), activation="relu").fit(x, y)
+
+
+def test_the_report_of_a_stream_holds_the_sweeps_of_the_latest_call_and_no_idle_time(
+    monkeypatch,
+):
+    x, y = rings(6000)
+    model = bf.BPLSClassifier((15,), "tanh", random_state=0)
+    first = model.partial_fit(x[:3000], y[:3000], classes=[0, 1, 2]).report_
+    sweeps, total = first.iterations, first.seconds["total"]
+    assert sweeps == first.best == len(first.rows) == len(first.loss) > 1
+    clock = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + 3600)
+    second = model.partial_fit(x[3000:], y[3000:]).report_
+    assert second.best == second.iterations == sweeps + len(second.rows) > sweeps
+    assert len(second.loss) == len(second.rows)
+    assert total < second.seconds["total"] < 3600
+    assert first.iterations == sweeps
+    last = str(second).splitlines()[-3]
+    assert last.split()[0] == str(second.iterations)
+    assert last.endswith("kept")
+
+
+def test_weights_of_a_stream_that_float32_cannot_hold_are_refused_or_left_out():
+    x, y = rings(600)
+    x = x.astype(np.float32)
+    model = bf.BPLSClassifier((15,), "tanh", random_state=0)
+    weights = np.ones(600)
+    weights[7] = 1e300
+    with pytest.raises(ValueError, match="sample_weight, as float32 like X, contains infinity"):
+        model.partial_fit(x, y, [0, 1, 2], weights)
+    assert not hasattr(model, "network_")
+    weights[7] = 1e-300
+    model.partial_fit(x, y, [0, 1, 2], weights)
+    others = np.delete(np.arange(600), 7)
+    same = bf.BPLSClassifier((15,), "tanh", random_state=0)
+    same.partial_fit(x[others], y[others], [0, 1, 2], weights[others])
+    assert all(
+        np.allclose(a, b, rtol=1e-3, atol=1e-3)
+        for a, b in zip(model.network_.weights, same.network_.weights, strict=True)
+    )
 
 
 def test_early_stopping_keeps_the_network_that_does_best_on_what_is_held_out():
