@@ -27,6 +27,7 @@ from bpls_fast.datasets import DataSet
 pytestmark = [
     pytest.mark.usefixtures("fashion", "mnist"),
     pytest.mark.skipif(torch is None, reason="torch is not installed"),
+    pytest.mark.filterwarnings("ignore:::torch"),  # its compiler's own
     recorded,
 ]
 

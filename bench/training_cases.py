@@ -111,7 +111,6 @@ def training_case(
         return lambda weights: largest(weights - exact, exact)
 
     pixels = images.PIXELS // EVERY
-    net = bf.Network([pixels, *HIDDEN, CLASSES])
     return Case(
         kernel=name,
         dtype=dtype,
@@ -124,8 +123,6 @@ def training_case(
         },
         make_error=error,
         tolerance=TOLERANCE,
-        # A fit's depend on its misses; bytes run in two kinds of arithmetic.
-        operations=2 * net.cost(ROWS).total if (name, dtype) == ("sweep", "float32") else 0,
         to_float=lambda X: np.divide(X, 255, dtype=np.float32),
         rounds=5,
     )
