@@ -49,9 +49,13 @@ def to_text(classes: NDArray[Any] | None) -> tuple[str, str]:
     if array.nbytes > LARGEST:
         raise ValueError(f"classes have {array.nbytes} bytes; expected at most {LARGEST}")
     try:
-        return json.dumps(array.tolist(), allow_nan=False), array.dtype.str
+        text = json.dumps(array.tolist(), allow_nan=False, ensure_ascii=False)
+        text.encode()
     except ValueError as error:
-        raise ValueError("classes hold NaN or infinity; expected finite numbers") from error
+        raise ValueError(
+            "classes hold infinity or half a surrogate pair; expected finite numbers or text"
+        ) from error
+    return text, array.dtype.str
 
 
 def of_text(text: str, dtype: str) -> NDArray[Any] | None:
