@@ -19,6 +19,7 @@ from bpls_fast.configuration import config, get_cmake_dir, get_include, show_con
 from bpls_fast.injective import fit_injective
 from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer, tangent
 from bpls_fast.network import Cost, Network
+from bpls_fast.predictor import Predictor
 from bpls_fast.refined import fit_refined
 from bpls_fast.report import FitReport
 
@@ -32,6 +33,7 @@ __all__ = [
     "Cost",
     "FitReport",
     "Network",
+    "Predictor",
     "__version__",
     "activations",
     "config",

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 __version__: str
 
 def config() -> dict[str, Any]: ...
+def get_num_threads() -> int: ...
+def set_num_threads(n_threads: int, /) -> None: ...
 def gram(
     A: ArrayLike,
     B: ArrayLike | None,
@@ -72,6 +74,22 @@ def squared_slopes(activation: str, n: ArrayLike, n_threads: int | None, /) -> N
 def inverse(
     activation: str, n: ArrayLike, margin: float | None, n_threads: int | None, /
 ) -> NDArray[Any]: ...
+
+class PackedNetwork:
+    # What gives None is left to the caller: other types and layouts, rows that do not fit or are not finite.
+    def __init__(
+        self,
+        weights: list[NDArray[float64]],
+        bias: bool,
+        activations: list[str],
+        input_scale: float | None,
+        labels: tuple[Any, ...] | None,
+        /,
+    ) -> None: ...
+    def predict_one(self, x: Any, /) -> Any: ...
+    def forward(self, X: Any, activated: bool, n_threads: int | None, /) -> NDArray[Any] | None: ...
+    # For bench/: seconds per row of C++ alone, of the outputs and of the label.
+    def time(self, x: NDArray[Any], repeats: int, /) -> tuple[float, float]: ...
 
 # For bench/: operations per second, and seconds per call without Python around it.
 def peak(dtype: DTypeLike, n_threads: int | None, seconds: float, /) -> float: ...

@@ -125,9 +125,14 @@ int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, i
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, width, seen);
         else
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
-        for (int c = 0; c < rest; ++c) {
-            live[count] = begin + c;
-            count += seen[c] != 0;
+        if constexpr (requires { V::list_nonzero(seen, 0, live); }) {
+            for (int c = 0; c < rest; c += V::lanes)
+                count += V::list_nonzero(seen + c, begin + c, live + count);
+        } else {
+            for (int c = 0; c < rest; ++c) {
+                live[count] = begin + c;
+                count += seen[c] != 0;
+            }
         }
     }
     return count;
