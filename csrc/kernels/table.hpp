@@ -164,6 +164,9 @@ constexpr int interleaved_stride(int n) noexcept { return n | 1; }
 using MergeBits = void (*)(const unsigned char* bytes, std::size_t count,
                            unsigned char* seen) noexcept;
 
+// Reads values, a multiple of 128 of them, as fast as they come.
+using ReadAll = void (*)(const float* values, std::size_t count) noexcept;
+
 struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
@@ -173,6 +176,7 @@ struct Table {
     Triangular triangular;
     Interleaved interleaved;
     MergeBits merge_bits;
+    ReadAll read_all;
 };
 
 // One per translation unit; only those of the build's architecture exist.

@@ -2,6 +2,7 @@
 // everything else (other types and layouts, rows that do not fit or are not finite): its caller then goes the long way,
 // which knows all conversions and all errors.
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include <chrono>
 #include <optional>
