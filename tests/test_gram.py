@@ -130,6 +130,25 @@ def test_columns_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
         check_cross(C, A, B, center=center, **options)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", A_DTYPES)
+@pytest.mark.parametrize(("rows", "n"), [(2000, 200), (700, 37), (1100, 1050)])
+def test_patches_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
+    """As in images: in any row most of some neighbouring columns are zero, but no column is zero all over."""
+    rng = np.random.default_rng(rows)
+    A, B = random_problem(rows, n, 70, dtype)
+    A *= np.repeat(rng.random((rows, -(-n // 24))) < 0.3, 24, axis=1)[:, :n].astype(A.dtype)
+    A[-1] = 1
+    B[: rows // 2, :48] = 0
+    weights = rng.random(rows) if weighted else None
+    options = {"bias": True, "sample_weight": weights}
+    G, C = bf.gram(A, B, n_threads=n_threads, **options)
+    check_gram(G, A, **options)
+    check_cross(C, A, B, **options)
+    check_cross(bf.cross(A, B, n_threads=n_threads, **options), A, B, **options)
+    check_cross(bf.cross(A, B[:, :20], n_threads=n_threads, **options), A, B[:, :20], **options)
+
+
 def test_weights_of_zero_leave_nothing_to_centre():
     A, B = random_problem(30, 4, 2, np.float32)
     G, C = bf.gram(A, B, bias=True, center=True, sample_weight=np.zeros(30))
@@ -292,6 +311,19 @@ def test_what_is_not_finite_in_B_is_seen_beside_rows_of_zeros(rows, columns, val
     A[:2048] = 0
     B = np.ones((rows, 2), np.float32)
     B[3, 1] = value
+    for rows_of_A in (A, (255 * A).astype(np.uint8)):
+        for call in (bf.gram, bf.cross, bf.solve_layer):
+            with pytest.raises(ValueError, match=r"\b[BD] contains .* at \[3, 1\]"):
+                call(rows_of_A, B)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("columns", [3, 100])
+def test_what_is_not_finite_in_A_is_seen_beside_rows_of_zeros(columns, value):
+    A = np.ones((600, 50), np.float32)
+    A[3, 40] = value
+    B = np.random.default_rng(0).random((600, columns)).astype(np.float32)
+    B[:500] = 0
     for call in (bf.gram, bf.cross, bf.solve_layer):
-        with pytest.raises(ValueError, match=r"\b[BD] contains .* at \[3, 1\]"):
+        with pytest.raises(ValueError, match=r"\bA contains .* at \[3, 40\]"):
             call(A, B)

@@ -3,10 +3,12 @@
 //
 // The rows are cut into slots of a fixed size and the columns into blocks of a fixed size, so the additions of every
 // result happen in one order whatever the number of threads. A thread takes a slot, sums it into memory of its own, and
-// adds that to the result when its turn has come. Columns of A that are zero all over a slot are left out of it.
+// adds that to the result when its turn has come. Columns of A that are zero all over a slot are left out of it, and
+// products with what is zero in all columns of a vector: neither changes a bit of the sums.
 #include "bpls/gram.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -168,6 +170,36 @@ struct LiveSides {
     Runs right;
 };
 
+// The steps in which a panel is not zero, as one thread lists them. Where that is nearly everywhere, leaving the others
+// out is not worth the trouble, nor is a look at the next panels.
+class LiveSteps {
+ public:
+    // How many steps are listed, or all of them where none is to be left out.
+    int among(const kernels::Product& product, const unsigned char* values, std::ptrdiff_t stride,
+              int vectors, int steps) noexcept {
+        if (to_pass_ > 0) {
+            --to_pass_;
+            return steps;
+        }
+        const int count = product.live_steps(values, stride, vectors, steps, list_.data());
+        if (count <= steps - steps / 8) {
+            in_vain_ = 0;
+            return count;
+        }
+        if (++in_vain_ == 12) {
+            in_vain_ = 0;
+            to_pass_ = 60;
+        }
+        return steps;
+    }
+    const int* list() const noexcept { return list_.data(); }
+
+ private:
+    std::array<int, kernels::integer_block_rows> list_;
+    int in_vain_ = 0;  // looks, one after another
+    int to_pass_ = 0;  // panels
+};
+
 // A block of a task's result, and the sums of one slot for it. Its scratch memory holds the panels of a chunk of blocks
 // of rows, then the sums. `live` is what the slot's LiveSides are for the part's task.
 class Part {
@@ -213,7 +245,7 @@ class Part {
     }
 
     // Adds the products of at most chunk_rows() rows.
-    void add_rows(const LiveSides& live, std::size_t row, std::size_t rows,
+    void add_rows(const LiveSides& live, LiveSteps& live_steps, std::size_t row, std::size_t rows,
                   unsigned char* scratch) const noexcept {
         const std::size_t blocks = (rows + block_rows() - 1) / block_rows();
         const auto rows_of = [&](std::size_t block) noexcept {
@@ -230,7 +262,8 @@ class Part {
                 for (std::size_t block = 0; block < blocks; ++block)
                     multiply({i, std::min(i + group, left.end)},
                              {j, std::min(j + group, right.end)}, symmetric, block,
-                             row + block * block_rows(), rows_of(block), ahead, scratch);
+                             row + block * block_rows(), rows_of(block), live_steps, ahead,
+                             scratch);
     }
 
     void finish(const LiveSides& live, unsigned char* scratch) const noexcept {
@@ -321,7 +354,8 @@ class Part {
     // Adds the product of a group of columns over one block of rows, which begins at `row`. On the diagonal the vectors
     // that lie left of a tile's first row belong to the half that is mirrored.
     void multiply(Range left, Range right, std::size_t symmetric, std::size_t block,
-                  std::size_t row, int rows, Ahead& ahead, unsigned char* scratch) const noexcept {
+                  std::size_t row, int rows, LiveSteps& live_steps, Ahead& ahead,
+                  unsigned char* scratch) const noexcept {
         const auto& product = task_->product;
         const auto lanes = static_cast<std::size_t>(product.lanes);
         const int steps = steps_of(product.panels, rows);
@@ -331,20 +365,37 @@ class Part {
         for (std::size_t j = right.begin; j < right.end; j += layout_.width) {
             const bool in_place = j < in_place_;
             const std::size_t end = std::min(j + layout_.width, right.end);
+            const auto values_of = [&](std::size_t from) noexcept {
+                return in_place ? A.at(row, right_.begin + from)
+                                : layout_.column(right_of(scratch, block), from - in_place_);
+            };
+            const std::ptrdiff_t stride =
+                in_place ? A.row_stride / product.panels.element : product.panels.nr;
+            const auto vectors_from = [&](std::size_t from) noexcept {
+                return static_cast<int>((end - from + lanes - 1) / lanes);
+            };
+            // The first columns meet every row of the left side, whose values may not be finite. What is read in place
+            // comes from afar: a look would wait for it.
+            int count = steps;
+            if (!in_place && (j > 0 || task_->symmetric > 0))
+                count = live_steps.among(product, values_of(j), stride, vectors_from(j), steps);
             for (std::size_t i = left.begin; i < left.end; i += mr_) {
                 const std::size_t wanted = std::max(j, std::min(i, symmetric));
                 if (wanted >= end) break;
                 const std::size_t from = wanted / lanes * lanes;
-                const unsigned char* values =
-                    in_place ? A.at(row, right_.begin + from)
-                             : layout_.column(right_of(scratch, block), from - in_place_);
-                Ahead::Lines lines = ahead.take(steps, values);
+                const unsigned char* values = values_of(from);
+                Ahead::Lines lines = ahead.take(count, values);
                 if (in_place && i == left.begin)
                     lines = {A.at(row, right_.begin + (end < in_place_ ? end : 0)), A.row_stride};
-                product.tile[(end - from + lanes - 1) / lanes - 1](
-                    layout_.column(left_panels, i), values,
-                    in_place ? A.row_stride / product.panels.element : product.panels.nr, steps,
-                    sums_of(scratch, i, from), product.panels.nr, lines.first, lines.stride);
+                const int vectors = vectors_from(from) - 1;
+                double* sums = sums_of(scratch, i, from);
+                if (count == steps)
+                    product.tile[vectors](layout_.column(left_panels, i), values, stride, steps,
+                                          sums, product.panels.nr, lines.first, lines.stride);
+                else
+                    product.listed[vectors](layout_.column(left_panels, i), values, stride,
+                                            live_steps.list(), count, sums, product.panels.nr,
+                                            lines.first, lines.stride);
             }
         }
     }
@@ -499,7 +550,9 @@ double multiply_adds(const std::vector<Task>& tasks, std::size_t rows) noexcept 
 // What a thread works with.
 struct Worker {
     Worker(const ConstMatrix& A, const std::vector<Task>& tasks, std::size_t bytes)
-        : live_of_A(A, tasks.front().left.of_A > 0), live(tasks.size()), scratch(bytes) {
+        : live_of_A(A, tasks.front().left.of_A + tasks.front().right.of_A > 0),
+          live(tasks.size()),
+          scratch(bytes) {
         for (LiveSides& sides : live) {
             sides.left.reserve(live_of_A.most_runs() + 1);
             sides.right.reserve(live_of_A.most_runs() + 1);
@@ -508,6 +561,7 @@ struct Worker {
 
     LiveColumns live_of_A;
     std::vector<LiveSides> live;  // by task
+    LiveSteps live_steps;
     Buffer<unsigned char> scratch;
 };
 
@@ -552,7 +606,8 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
             const std::size_t count = std::min(chunk_rows(group), slot_range.end - row);
             each([&](const Part& part, const LiveSides& live, unsigned char* at) {
                 for (std::size_t done = 0; done < count; done += part.chunk_rows())
-                    part.add_rows(live, row + done, std::min(part.chunk_rows(), count - done), at);
+                    part.add_rows(live, worker.live_steps, row + done,
+                                  std::min(part.chunk_rows(), count - done), at);
             });
         }
         for (std::size_t now; (now = turn_of_group.load(std::memory_order_acquire)) != slot;)
@@ -589,7 +644,8 @@ Task cross_task(const ConstMatrix& A, const ConstMatrix& D,
     const kernels::Product& product = float_product(A.dtype, D.dtype);
     const bool transposed = D.cols < A.cols;
     const bool in_place = transposed && is_panel_like(A, product);
-    Side left{Columns().append(A), 0}, right{Columns().append(D), 0};
+    // What is read in place cannot be left out.
+    Side left{Columns().append(A), in_place ? 0 : A.cols}, right{Columns().append(D), 0};
     if (transposed) std::swap(left, right);
     return {.product = product,
             .left = left,

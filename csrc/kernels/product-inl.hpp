@@ -142,20 +142,24 @@ inline V left_factor(typename V::Scalar x) noexcept {
         return V::broadcast(x);
 }
 
-// mr x (nv vectors) sums in registers, of panels that are nr columns wide; or their negatives.
-template <class V, int mr, int nr, int nv, bool minus = false>
-void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-          int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
-          std::ptrdiff_t ahead_stride) noexcept {
+// mr x (nv vectors) sums in registers, of panels that are nr columns wide, or their negatives; of step number k the
+// element is step(k).
+template <class V, int mr, int nr, int nv, bool minus, class Step>
+inline void add_products(const unsigned char* left, const unsigned char* right,
+                         std::ptrdiff_t right_stride, Step step, int steps, double* out,
+                         std::ptrdiff_t stride, const unsigned char* ahead,
+                         std::ptrdiff_t ahead_stride) noexcept {
     using T = typename V::Scalar;
-    const T* a = reinterpret_cast<const T*>(left);
-    const T* b = reinterpret_cast<const T*>(right);
+    const T* const first_a = reinterpret_cast<const T*>(left);
+    const T* const first_b = reinterpret_cast<const T*>(right);
     V sum[mr][nv];
 #pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < steps; ++k, a += nr, b += right_stride, ahead += ahead_stride) {
+    for (int k = 0; k < steps; ++k, ahead += ahead_stride) {
+        const T* const a = first_a + step(k) * nr;
+        const T* const b = first_b + step(k) * right_stride;
         prefetch(ahead);
         V x[nv];
 #pragma GCC unroll 12
@@ -176,6 +180,38 @@ void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t 
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
+}
+
+template <class V, int mr, int nr, int nv, bool minus = false>
+void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
+          int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
+          std::ptrdiff_t ahead_stride) noexcept {
+    const auto every = [](int k) noexcept { return std::ptrdiff_t(k); };
+    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride, ahead,
+                                       ahead_stride);
+}
+
+template <class V, int mr, int nr, int nv>
+void listed_tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
+                 const int* live, int count, double* out, std::ptrdiff_t stride,
+                 const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept {
+    const auto listed = [live](int k) noexcept { return std::ptrdiff_t(live[k]); };
+    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride, ahead,
+                                       ahead_stride);
+}
+
+template <class V>
+int live_steps(const unsigned char* right, std::ptrdiff_t right_stride, int vectors, int steps,
+               int* live) noexcept {
+    constexpr auto element = std::ptrdiff_t(sizeof(typename V::Scalar));
+    int count = 0;
+    for (int k = 0; k < steps; ++k, right += right_stride * element) {
+        bool any = any_bit(right);
+        for (int j = 1; j < vectors; ++j) any |= any_bit(right + j * V::lanes * element);
+        live[count] = k;
+        count += any;
+    }
+    return count;
 }
 
 // The packed element that stands for a factor of one in each of its rows.
@@ -231,6 +267,9 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
             V::lanes,
             left_offset,
             {&tile<V, mr, nr, 1>, &tile < V, mr, nr, nv < 2 ? 1 : 2 >, &tile<V, mr, nr, nv>},
+            {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
+             &listed_tile<V, mr, nr, nv>},
+            &live_steps<V>,
             &column_sums<V, nv, step_rows>,
             &peak<V, step_rows>};
 }

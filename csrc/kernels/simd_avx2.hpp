@@ -17,6 +17,12 @@ inline void pin([[maybe_unused]] Register& sum) noexcept {
 #endif
 }
 
+// Whether any of the bytes of a vector is not zero.
+inline bool any_bit(const unsigned char* p) noexcept {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_testz_si256(x, x) == 0;
+}
+
 // All bits set in the first `count` lanes.
 inline __m256i first_64(int count) noexcept {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));

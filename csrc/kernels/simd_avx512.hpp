@@ -17,6 +17,12 @@ inline void pin([[maybe_unused]] Register& sum) noexcept {
 #endif
 }
 
+// Whether any of the bytes of a vector is not zero.
+inline bool any_bit(const unsigned char* p) noexcept {
+    const __m512i x = _mm512_loadu_si512(p);
+    return _mm512_test_epi64_mask(x, x) != 0;
+}
+
 struct F64 {
     using Scalar = double;
     using Bits = std::uint64_t;

@@ -22,6 +22,13 @@ struct BitsOf<double> {
     using Type = std::uint64_t;
 };
 
+// Whether any of the bytes of a vector is not zero.
+inline bool any_bit(const unsigned char* p) noexcept {
+    std::uint64_t halves[2];
+    memcpy(halves, p, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+}
+
 // ---- lanes: + - * / & | ~ << >> lane by lane; < gives all bits set where it holds
 
 #if defined(__GNUC__)

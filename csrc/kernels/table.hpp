@@ -35,6 +35,16 @@ using Tile = void (*)(const unsigned char* left, const unsigned char* right,
                       std::ptrdiff_t right_stride, int steps, double* out, std::ptrdiff_t stride,
                       const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept;
 
+// The same over the steps k that `live` lists, `count` of them.
+using ListedTile = void (*)(const unsigned char* left, const unsigned char* right,
+                            std::ptrdiff_t right_stride, const int* live, int count, double* out,
+                            std::ptrdiff_t stride, const unsigned char* ahead,
+                            std::ptrdiff_t ahead_stride) noexcept;
+
+// Lists the steps in which some vectors of columns are not zero, in increasing order, and returns how many they are.
+using LiveSteps = int (*)(const unsigned char* right, std::ptrdiff_t right_stride, int vectors,
+                          int steps, int* live) noexcept;
+
 // out[j] += Σ_k panel[k, j] over the nr columns of a panel.
 using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
 
@@ -61,6 +71,8 @@ struct Product {
     int lanes;               // columns of the right side in a vector
     double left_offset;      // what the tiles take from every value of their left side
     Tile tile[max_vectors];  // by the number of vectors of columns, less one
+    ListedTile listed[max_vectors];
+    LiveSteps live_steps;
     ColumnSums column_sums;
     Peak peak;
 };
