@@ -13,7 +13,7 @@ from threadpoolctl import LibController, register
 __all__ = ["BplsController"]
 
 
-class BplsController(LibController):
+class BplsController(LibController):  # type: ignore[misc]  # threadpoolctl has no types
     """The number of threads of calls that do not name one, for the whole process."""
 
     user_api = "bpls"
@@ -29,9 +29,11 @@ class BplsController(LibController):
         """Set the threads of the next calls."""
         self.dynlib.bpls_set_num_threads(num_threads)
 
-    def get_version(self) -> str:
-        """Give the version of the library."""
-        version = self.dynlib.bpls_version
+    def get_version(self) -> str | None:
+        """Give the version; None for other libraries of such names, which are asked before they are told apart."""
+        version = getattr(self.dynlib, "bpls_version", None)
+        if version is None:
+            return None
         version.restype = ctypes.c_char_p
         return bytes(version()).decode()
 
