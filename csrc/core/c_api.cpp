@@ -74,8 +74,7 @@ ConstMatrix view(const bpls_matrix* matrix, const char* name) {
             m.col_stride};
 }
 
-Activation activation_of(bpls_activation activation) {
-    const int number = static_cast<int>(activation);
+Activation activation_of(int number) {
     if (number < 0 || number >= activation_count)
         throw std::invalid_argument("activation is " + std::to_string(number) +
                                     "; expected a bpls_activation");
@@ -146,8 +145,7 @@ const char* bpls_network_label(const bpls_network* network, size_t output) {
     return output < labels.size() ? labels[output].c_str() : nullptr;
 }
 
-bpls_status bpls_predictor_new(const bpls_network* network, bpls_dtype rows,
-                               bpls_predictor** predictor) {
+bpls_status bpls_predictor_new(const bpls_network* network, int rows, bpls_predictor** predictor) {
     return guarded([=] {
         const Network& of = required(network, "network").network;
         bpls_predictor*& made = required(predictor, "predictor");
@@ -256,8 +254,8 @@ bpls_status bpls_solve_batched(const bpls_matrix* G, ptrdiff_t G_stride, const b
     });
 }
 
-bpls_status bpls_linear(const bpls_matrix* A, const bpls_matrix* W, int bias,
-                        bpls_activation activation, int n_threads, void* out) {
+bpls_status bpls_linear(const bpls_matrix* A, const bpls_matrix* W, int bias, int activation,
+                        int n_threads, void* out) {
     return guarded([=] {
         const ConstMatrix left = view(A, "A"), right = view(W, "W");
         const LinearOptions options{bias != 0, activation_of(activation), n_threads};
@@ -269,15 +267,14 @@ bpls_status bpls_linear(const bpls_matrix* A, const bpls_matrix* W, int bias,
     });
 }
 
-bpls_status bpls_forward(bpls_activation activation, const double* in, size_t rows, size_t cols,
-                         double* out) {
+bpls_status bpls_forward(int activation, const double* in, size_t rows, size_t cols, double* out) {
     return guarded([=] {
         forward(activation_of(activation), &required(in, "in"), &required(out, "out"), rows, cols);
     });
 }
 
-bpls_status bpls_inverse(bpls_activation activation, const double* in, size_t rows, size_t cols,
-                         double margin, double* out) {
+bpls_status bpls_inverse(int activation, const double* in, size_t rows, size_t cols, double margin,
+                         double* out) {
     return guarded([=] {
         inverse(activation_of(activation), &required(in, "in"), &required(out, "out"), rows, cols,
                 margin);

@@ -58,7 +58,7 @@ static void what_is_wrong_is_told(void) {
     CHECK(strcmp(bpls_last_error(), "G is NULL") == 0);
     other.dtype = 9;
     CHECK(bpls_solve(&other, &C, 0, 1, 0, W) == BPLS_INVALID_ARGUMENT);
-    CHECK(bpls_forward((bpls_activation)99, zeros, 1, 1, W) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_forward(99, zeros, 1, 1, W) == BPLS_INVALID_ARGUMENT);
     CHECK(bpls_set_num_threads(-1) == BPLS_INVALID_ARGUMENT);
     CHECK(bpls_set_num_threads(1) == BPLS_OK && bpls_get_num_threads() == 1);
     CHECK(bpls_set_num_threads(0) == BPLS_OK && bpls_get_num_threads() >= 1);
@@ -94,7 +94,7 @@ static void a_network_predicts(void) {
     CHECK(strcmp(bpls_network_label(network, 1), "yes") == 0);
     CHECK(bpls_network_label(network, 2) == NULL);
 
-    CHECK(bpls_predictor_new(network, (bpls_dtype)3, &predictor) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predictor_new(network, 3, &predictor) == BPLS_INVALID_ARGUMENT);
     CHECK(bpls_predictor_new(network, BPLS_F64, &predictor) == BPLS_OK);
     CHECK(bpls_predictor_copy(predictor, &copy) == BPLS_OK);
     bpls_predictor_free(predictor);

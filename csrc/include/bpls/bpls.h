@@ -41,6 +41,8 @@ typedef enum bpls_activation {
     BPLS_SOFTMINUS = 8
 } bpls_activation;
 
+/* Functions take both as int, so that a number that is none of these can be refused. */
+
 /* A matrix that the caller owns. Strides are in bytes and may be any number. */
 typedef struct bpls_matrix {
     const void* data;
@@ -76,8 +78,8 @@ BPLS_API size_t bpls_network_outputs(const bpls_network* network);
 /* The label of an output; NULL where there is none. It lives as long as the network. */
 BPLS_API const char* bpls_network_label(const bpls_network* network, size_t output);
 
-/* For rows of one type. Rows of bytes and floats give floats, rows of doubles give doubles. */
-BPLS_API bpls_status bpls_predictor_new(const bpls_network* network, bpls_dtype rows,
+/* For rows of one bpls_dtype. Rows of bytes and floats give floats, rows of doubles give doubles. */
+BPLS_API bpls_status bpls_predictor_new(const bpls_network* network, int rows,
                                         bpls_predictor** predictor);
 /* For another thread: it shares the weights. */
 BPLS_API bpls_status bpls_predictor_copy(const bpls_predictor* predictor, bpls_predictor** copy);
@@ -115,13 +117,13 @@ BPLS_API bpls_status bpls_solve_batched(const bpls_matrix* G, ptrdiff_t G_stride
                                         double eps, int relative, int n_threads, double* W);
 /* act(A W + b): floats where W is float32 and A is bytes or float32, doubles otherwise. */
 BPLS_API bpls_status bpls_linear(const bpls_matrix* A, const bpls_matrix* W, int bias,
-                                 bpls_activation activation, int n_threads, void* out);
+                                 int activation, int n_threads, void* out);
 /* Of rows x cols doubles that lie one after another; `out` may be `in`. */
-BPLS_API bpls_status bpls_forward(bpls_activation activation, const double* in, size_t rows,
-                                  size_t cols, double* out);
+BPLS_API bpls_status bpls_forward(int activation, const double* in, size_t rows, size_t cols,
+                                  double* out);
 /* Its inverse, of values that are first moved `margin` inside the activation's range. */
-BPLS_API bpls_status bpls_inverse(bpls_activation activation, const double* in, size_t rows,
-                                  size_t cols, double margin, double* out);
+BPLS_API bpls_status bpls_inverse(int activation, const double* in, size_t rows, size_t cols,
+                                  double margin, double* out);
 
 #ifdef __cplusplus
 }
