@@ -11,8 +11,10 @@ from __future__ import annotations
 import functools
 import itertools
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import images
@@ -96,33 +98,17 @@ def torch_model() -> Any:
 
 @functools.cache
 def onnx_session(n_threads: int) -> Any:
-    """Give the network in onnxruntime; None where it, or the package that describes networks to it, is missing."""
+    """Give the network in onnxruntime; None where that is not installed."""
     try:
-        import onnx
         import onnxruntime
     except ImportError:
         return None
-    helper, weights, nodes, last = onnx.helper, [], [], "x"
-    for layer, W in enumerate(network().weights):
-        for name, values in ((f"W{layer}", W[:-1]), (f"b{layer}", W[-1])):
-            weights.append(onnx.numpy_helper.from_array(values.astype(np.float32), name))
-        nodes.append(helper.make_node("Gemm", [last, f"W{layer}", f"b{layer}"], [f"z{layer}"]))
-        nodes.append(helper.make_node("Softmax", [f"z{layer}"], [f"n{layer}"], axis=1))
-        last = f"n{layer}"
-    kind = onnx.TensorProto.FLOAT
-    graph = helper.make_graph(
-        nodes,
-        "network",
-        [helper.make_tensor_value_info("x", kind, [None, SIZES[0]])],
-        [helper.make_tensor_value_info(last, kind, [None, SIZES[-1]])],
-        weights,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = n_threads
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.onnx"
+        network().to_onnx(path)
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def check(case: Case, found: Any) -> None:

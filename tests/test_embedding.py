@@ -120,13 +120,14 @@ def test_the_training_example_is_short() -> None:
 @pytest.mark.parametrize("activation", ["softmax", "tanh", "softplus"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("classes", [None, np.array(["first", "zweite ü", "3"])])
+@pytest.mark.parametrize("write", [write_safetensors, lambda path, net: net.to_safetensors(path)])
 def test_a_network_trained_in_python_gives_the_same_bits_in_cpp(
-    built: Any, tmp_path: Path, activation: str, bias: bool, classes: np.ndarray | None
+    built: Any, tmp_path: Path, activation: str, bias: bool, classes: np.ndarray | None, write: Any
 ) -> None:
     X = np.random.default_rng(2).normal(size=(30, 7))
     net = bf.Network([7, 20, 9, 3], activation, "softmax", bias, input_scale=0.7)
     net.classes = classes
-    write_safetensors(tmp_path / "net.safetensors", net)
+    write(tmp_path / "net.safetensors", net)
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",", fmt="%.17g")
     files = str(tmp_path / "net.safetensors"), str(tmp_path / "rows.csv")
     lines = output_of(run(str(built("cpp") / "predict"), *files)).splitlines()
