@@ -4,6 +4,7 @@ Importing this package loads NumPy and the compiled extension, nothing else. `da
 scikit-learn, load when they are first used.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -15,10 +16,11 @@ except ModuleNotFoundError as error:
     ) from error
 from bpls_fast.activation import Activation, activations
 from bpls_fast.classifier import fit_classifier
-from bpls_fast.configuration import config, get_cmake_dir, get_include, show_config
+from bpls_fast.configuration import config, get_cmake_dir, get_include, get_libs, show_config
 from bpls_fast.injective import fit_injective
 from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer, tangent
 from bpls_fast.network import Cost, Network
+from bpls_fast.predictor import Predictor
 from bpls_fast.refined import fit_refined
 from bpls_fast.report import FitReport
 
@@ -32,6 +34,7 @@ __all__ = [
     "Cost",
     "FitReport",
     "Network",
+    "Predictor",
     "__version__",
     "activations",
     "config",
@@ -42,6 +45,7 @@ __all__ = [
     "fit_refined",
     "get_cmake_dir",
     "get_include",
+    "get_libs",
     "gram",
     "linear",
     "show_config",
@@ -51,6 +55,9 @@ __all__ = [
     "tangent",
 ]
 
+
+if "threadpoolctl" in sys.modules:
+    from bpls_fast import threadpools as threadpools
 
 # Not in __all__, so that a star import needs no scikit-learn.
 _ESTIMATORS = ["BPLSClassifier", "BPLSRegressor"]

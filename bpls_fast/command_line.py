@@ -54,7 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bpls_fast ...
     0
     """
-    chosen = _parser().parse_args(arguments)
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.places:
+        print(*(place() for place in chosen.places))
+        return 0
+    if chosen.command is None:
+        parser.error("the following arguments are required: COMMAND")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -86,7 +92,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="bpls-fast", description="Closed-form training of neural networks."
     )
     parser.add_argument("--version", action="version", version=f"bpls_fast {bf.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for option, place, what in (
+        ("--cmakedir", bf.get_cmake_dir, "print the folder for CMAKE_PREFIX_PATH"),
+        ("--includes", lambda: f"-I{bf.get_include()}", "print the compiler's options"),
+        ("--libs", bf.get_libs, "print the linker's options"),
+    ):
+        parser.add_argument(
+            option, dest="places", action="append_const", const=place, default=[], help=what
+        )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     info = commands.add_parser(
         "info", help="show the version, compiler, instruction sets and threads"
     )

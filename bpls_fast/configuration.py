@@ -5,7 +5,7 @@ from typing import Any
 
 from bpls_fast import _core
 
-__all__ = ["config", "get_cmake_dir", "get_include", "show_config"]
+__all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
 
 
 def config() -> dict[str, Any]:
@@ -75,6 +75,19 @@ def get_cmake_dir() -> str:
     True
     """
     return os.path.join(_installed(), "lib", "cmake", "bpls_fast")
+
+
+def get_libs() -> str:
+    """Give the linker's options for a program on the shared C++ library, which it then finds when it runs.
+
+    Examples
+    --------
+    >>> import bpls_fast as bf
+    >>> bf.get_libs().split()[-1]
+    '-lbpls'
+    """
+    folder = os.path.join(_installed(), "lib")
+    return f"-L{folder} -Wl,-rpath,{folder} -lbpls"
 
 
 def _installed() -> str:

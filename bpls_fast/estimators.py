@@ -30,6 +30,8 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+    from bpls_fast import threadpools as threadpools  # scikit-learn has loaded threadpoolctl
 except ImportError as error:
     raise ImportError(
         "the estimators need scikit-learn, install it with: pip install 'bpls_fast[sklearn]'"

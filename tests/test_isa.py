@@ -28,6 +28,7 @@ KERNEL_TESTS = [
     "test_linear.py",
     "test_tangent.py",
     "test_activations.py",
+    "test_predictor.py",
 ]
 
 each_supported = pytest.mark.parametrize("level", ISA["supported"])

@@ -40,6 +40,8 @@ def data_files(files: list[str]) -> list[str]:
         "bpls_fast/_core.pyi",
         "bpls_fast/py.typed",
         "bpls_fast/include/bpls/bpls.hpp",
+        "bpls_fast/include/bpls/bpls.h",
+        "bpls_fast/lib/pkgconfig/bpls_fast.pc",
         "bpls_fast/lib/cmake/bpls_fast/bpls_fastConfig.cmake",
         "bpls_fast/lib/cmake/bpls_fast/bpls_fastTargets.cmake",
         "*.dist-info/entry_points.txt",
@@ -52,10 +54,11 @@ def test_the_wheel_contains(pattern: str) -> None:
 
 
 @needs_wheel
-def test_the_wheel_contains_the_compiled_extension_and_the_static_library() -> None:
+def test_the_wheel_contains_the_compiled_extension_and_both_libraries() -> None:
     files = files_of_the_wheel()
     assert any(re.fullmatch(r"bpls_fast/_core\..*(so|pyd)", file) for file in files), files
     assert any(re.fullmatch(r"bpls_fast/lib/[^/]+\.(a|lib)", file) for file in files), files
+    assert any(re.fullmatch(r"bpls_fast/lib/[^/]+\.(so|dylib|dll)", file) for file in files), files
 
 
 @needs_wheel
@@ -76,6 +79,7 @@ def test_the_wheel_contains_no_test_bench_or_data_file() -> None:
         "CHANGELOG.md",
         "csrc/include/bpls/bpls.hpp",
         "csrc/kernels/*.cpp",
+        "examples/cpp/train.cpp",
         "csrc/core/*.cpp",
         "csrc/python/*.cpp",
         "bpls_fast/_core.pyi",

@@ -1,31 +1,23 @@
 // One layer forward. W is packed once, or read where it lies if A has a few rows only. Every thread takes a few rows at a
 // time, multiplies them block by block of W's rows into a strip that stays in cache, and applies the activation, or its
-// Jacobian, on the way out. Columns of A that are zero all over a tile are left out, which is no change to any sum.
+// Jacobian, on the way out.
 #include "bpls/linear.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <stdexcept>
 #include <vector>
 
 #include "core/dense.hpp"
 #include "core/dispatch.hpp"
 #include "core/panels.hpp"
+#include "core/strip.hpp"
 #include "core/threads.hpp"
 
 namespace bpls {
 namespace {
 
-constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
-constexpr std::size_t few_rows = 96;    // of A, for which W is not packed
-
-// The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
-// out is not worth the trouble, nor is a look at the next tiles.
-struct LiveColumns {
-    std::vector<int> list;
-    int tiles_to_pass = 0;
-};
+constexpr std::size_t few_rows = 96;  // of A, for which W is not packed
 
 // Calls finish(row, sums) for every row, with its pre-activations.
 template <class T, class F>
@@ -74,18 +66,29 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
         static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), strips));
     const std::size_t rows_in_strip = std::min(strip_rows, A.rows);
     const std::size_t copy_size = in_place ? 0 : round_up(rows_in_strip * depth, cache_line);
-    // Zero times infinity is not zero: columns are left out only where W is finite.
-    const bool looks = depth >= 64 && width >= 32 && !W_in_place &&
+    const bool looks = pays_to_look(depth, width) && !W_in_place &&
                        dense.all_finite(reinterpret_cast<const T*>(panels.data()),
                                         depth_blocks * block_bytes / sizeof(T));
     std::vector<Buffer<T>> scratch;
     scratch.reserve(static_cast<std::size_t>(n_threads));
-    std::vector<LiveColumns> live_columns;
-    for (int thread = 0; thread < n_threads; ++thread) {
+    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * LiveColumns::room : 0);
+    std::vector<LiveColumns> live_columns(static_cast<std::size_t>(n_threads));
+    for (std::size_t thread = 0; thread < live_columns.size(); ++thread) {
         scratch.emplace_back(copy_size + rows_in_strip * padded);
-        live_columns.push_back({std::vector<int>(looks ? depth_block : 0)});
+        if (looks) live_columns[thread].list = lists.data() + thread * LiveColumns::room;
     }
 
+    const std::ptrdiff_t w_stride =
+        W_in_place ? W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T)) : dense.panels.nr;
+    const auto panel_at = [&](std::size_t k, std::size_t j) noexcept {
+        if (W_in_place)
+            return WeightPanel<T>{reinterpret_cast<const T*>(W.at(k, j)), w_stride, width - j};
+        const unsigned char* w = layout.column(panels.data() + k / depth_block * block_bytes, j);
+        // Panels are filled up with zeros, so whole vectors of them can be read.
+        const std::size_t rest = round_up(width - j, static_cast<std::size_t>(dense.lanes));
+        return WeightPanel<T>{reinterpret_cast<const T*>(w), w_stride,
+                              std::min(layout.width, rest)};
+    };
     std::atomic<bool> all_finite = true;
     parallel_for(n_threads, strips, [&](std::size_t strip, int thread) noexcept {
         const std::size_t first = strip * strip_rows;
@@ -101,48 +104,9 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
             dense.copy_rows[static_cast<int>(A.dtype)](A.at(first, 0), A.row_stride, A.col_stride,
                                                        rows, depth, copy, depth);
         }
-        for (std::size_t i = 0; i < rows; ++i) std::copy_n(start.data(), padded, sums + i * padded);
-        const auto mr = static_cast<std::size_t>(dense.mr);
-        const std::size_t columns_at_once = W_in_place ? width : layout.width;
-        const std::ptrdiff_t w_stride =
-            W_in_place ? W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T)) : dense.panels.nr;
-        // Panels are filled up with zeros, so whole vectors of them can be read.
-        const auto columns_of = [&](std::size_t j) noexcept {
-            const std::size_t rest =
-                W_in_place ? width : round_up(width - j, static_cast<std::size_t>(dense.lanes));
-            return static_cast<int>(std::min(columns_at_once, rest));
-        };
-        LiveColumns& live = live_columns[static_cast<std::size_t>(thread)];
-        for (std::size_t i = 0; i < rows; i += mr) {
-            const int tile_rows = static_cast<int>(std::min(mr, rows - i));
-            for (std::size_t block = 0; block < depth_blocks; ++block) {
-                const T* a_tile =
-                    a + static_cast<std::ptrdiff_t>(i) * a_stride + block * depth_block;
-                const int* listed = nullptr;
-                int steps = depth_of(block);
-                if (looks && live.tiles_to_pass-- <= 0) {
-                    const int count =
-                        dense.live_columns(a_tile, a_stride, tile_rows, steps, live.list.data());
-                    if (count > steps - steps / 8) {
-                        live.tiles_to_pass = 64;
-                    } else {
-                        listed = live.list.data();
-                        steps = count;
-                    }
-                }
-                for (std::size_t j = 0; j < width; j += columns_at_once) {
-                    const unsigned char* w =
-                        W_in_place ? W.at(block * depth_block, 0)
-                                   : layout.column(panels.data() + block * block_bytes, j);
-                    dense.tile(a_tile, a_stride, tile_rows, reinterpret_cast<const T*>(w), w_stride,
-                               listed, steps, columns_of(j), sums + i * padded + j,
-                               static_cast<std::ptrdiff_t>(padded));
-                }
-            }
-        }
-        for (std::size_t i = 0; i < rows; ++i)
-            if (!std::isfinite(sums[i * padded]))
-                all_finite.store(false, std::memory_order_relaxed);
+        if (!multiply(dense, Strip<T>{a, a_stride, rows, sums, padded}, start.data(), depth, width,
+                      panel_at, live_columns[static_cast<std::size_t>(thread)]))
+            all_finite.store(false, std::memory_order_relaxed);
         for (std::size_t i = 0; i < rows; ++i) finish(first + i, sums + i * padded);
     });
     return all_finite;

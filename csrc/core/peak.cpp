@@ -1,8 +1,10 @@
 #include "core/peak.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "core/buffer.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"
 
@@ -33,6 +35,22 @@ double peak(DType dtype, int n_threads, double seconds) {
     double total = 0;
     for (const double done : operations) total += done;
     return total / taken;
+}
+
+double read_rate(std::size_t bytes, double seconds) {
+    using Clock = std::chrono::steady_clock;
+    const std::size_t count = round_up(bytes / sizeof(float), 128);
+    const kernels::ReadAll kernel = table().read_all;
+    Buffer<float> values(count);
+    std::fill_n(values.data(), count, 0.0f);
+    double done = 0, taken = 0;
+    const Clock::time_point start = Clock::now();
+    do {
+        for (int again = 0; again < 16; ++again) kernel(values.data(), count);
+        done += 16 * static_cast<double>(count * sizeof(float));
+        taken = std::chrono::duration<double>(Clock::now() - start).count();
+    } while (taken < seconds);
+    return done / taken;
 }
 
 }  // namespace bpls

@@ -32,6 +32,9 @@ int available_threads() noexcept {
 // True in a child of fork(): the worker threads of OpenMP stayed in the parent, and a parallel region would wait for them.
 std::atomic<bool> forked = false;
 
+// What set_default_threads() was given; 0 for nothing.
+std::atomic<int> chosen = 0;
+
 struct Settings {
     int requested;  // BPLS_NUM_THREADS, or 0
     int available;  // when the library was first asked
@@ -72,8 +75,19 @@ int default_threads() {
     const Settings& s = settings();
     if (forked) return 1;
     const int now = available_threads();
-    if (s.requested == 0) return now;
-    return now < s.available ? std::min(s.requested, now) : s.requested;
+    const int set = chosen;
+    const int wish = set > 0 ? set : s.requested;
+    if (wish == 0) return now;
+    return now < s.available ? std::min(wish, now) : wish;
+}
+
+void set_default_threads(int n_threads) {
+    if (n_threads < 0 || n_threads > max_threads)
+        throw std::invalid_argument("n_threads is " + std::to_string(n_threads) +
+                                    "; expected an integer from 0 to " +
+                                    std::to_string(max_threads));
+    settings();  // what OpenMP allowed before
+    chosen = n_threads;
 }
 
 int threads_for_call(int n_threads) {

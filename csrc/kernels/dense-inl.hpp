@@ -120,14 +120,22 @@ int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, i
     for (int begin = 0; begin < columns; begin += width, from += width * sizeof(Bits)) {
         Bits seen[width];
         const int rest = columns - begin < width ? columns - begin : width;
-        // The usual case, with a number of columns that the compiler knows.
-        if (rest == width)
+        const Bits* merged = seen;
+        // The usual cases: a number of columns that the compiler knows, and one row, which needs no merging.
+        if (rest < width)
+            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
+        else if (rows > 1)
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, width, seen);
         else
-            merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
-        for (int c = 0; c < rest; ++c) {
-            live[count] = begin + c;
-            count += seen[c] != 0;
+            merged = reinterpret_cast<const Bits*>(from);
+        if constexpr (requires { V::list_nonzero(merged, 0, live); }) {
+            for (int c = 0; c < rest; c += V::lanes)
+                count += V::list_nonzero(merged + c, begin + c, live + count);
+        } else {
+            for (int c = 0; c < rest; ++c) {
+                live[count] = begin + c;
+                count += merged[c] != 0;
+            }
         }
     }
     return count;

@@ -33,5 +33,25 @@ double peak(std::size_t rounds) noexcept {
     return 2.0 * chains * V::lanes * step_rows * static_cast<double>(rounds);
 }
 
+// Reads `count` values, a multiple of eight vectors, and does next to nothing with them.
+template <class V>
+void read_all(const typename V::Scalar* values, std::size_t count) noexcept {
+    constexpr int chains = 8;
+    V seen[chains];
+#pragma GCC unroll 8
+    for (int i = 0; i < chains; ++i) seen[i] = V::zero();
+    for (std::size_t at = 0; at < count; at += chains * V::lanes) {
+#pragma GCC unroll 8
+        for (int i = 0; i < chains; ++i)
+            seen[i] = seen[i] | V::load(values + at + std::size_t(i * V::lanes));
+    }
+    [[maybe_unused]] volatile typename V::Scalar used;
+    typename V::Scalar lanes[V::lanes];
+#pragma GCC unroll 8
+    for (int i = 1; i < chains; ++i) seen[0] = seen[0] | seen[i];
+    seen[0].store(lanes);
+    used = lanes[0];
+}
+
 }  // namespace
 }  // namespace bpls::kernels

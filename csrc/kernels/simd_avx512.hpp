@@ -121,6 +121,17 @@ struct F64 {
         return {_mm512_castsi512_pd(_mm512_srli_epi64(_mm512_castpd_si512(v), count))};
     }
 
+    // Writes first + i for the lanes i that are not zero, in whole vectors, and returns how many they are.
+    static int list_nonzero(const std::uint64_t* p, int first, int* out) noexcept {
+        const __m512i bits = _mm512_loadu_si512(p);
+        const __mmask8 live = _mm512_test_epi64_mask(bits, bits);
+        const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        const __m256i place = _mm256_add_epi32(_mm256_set1_epi32(first), lane);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                            _mm256_maskz_compress_epi32(live, place));
+        return _mm_popcnt_u32(live);
+    }
+
     double highest() const noexcept { return _mm512_reduce_max_pd(v); }
     double total() const noexcept { return _mm512_reduce_add_pd(v); }
 };
@@ -193,6 +204,16 @@ struct F32 {
     template <int count>
     F32 right_by() const noexcept {
         return {_mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(v), count))};
+    }
+
+    static int list_nonzero(const std::uint32_t* p, int first, int* out) noexcept {
+        const __m512i bits = _mm512_loadu_si512(p);
+        const __mmask16 live = _mm512_test_epi32_mask(bits, bits);
+        const __m512i lane =
+            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(first), lane);
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(live, place));
+        return _mm_popcnt_u32(live);
     }
 
     float highest() const noexcept { return _mm512_reduce_max_ps(v); }

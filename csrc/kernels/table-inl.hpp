@@ -61,7 +61,8 @@ constexpr Table make_table(Product u8) noexcept {
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
             triangular<F64, shapes.f64_mr, shapes.nv>(),
             interleaved<F64, shapes.batch_nv>(),
-            &merge_bits};
+            &merge_bits,
+            &read_all<F32>};
 }
 
 }  // namespace

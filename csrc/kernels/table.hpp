@@ -91,6 +91,9 @@ using CopyRows = void (*)(const unsigned char* source, std::ptrdiff_t row_stride
                           std::ptrdiff_t col_stride, std::size_t rows, std::size_t cols, T* out,
                           std::size_t out_stride) noexcept;
 
+// The most lanes of any level's vectors: a list of columns is written in whole vectors.
+inline constexpr int max_list_lanes = 16;
+
 template <class T>
 struct Dense {
     Panels panels;  // of the weights
@@ -110,7 +113,8 @@ struct Dense {
     void (*squared_slopes[activation_count])(const T* values, std::size_t rows, std::size_t cols,
                                              double* sums) noexcept;
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
-    // Lists the columns that are not zero all over some rows, in increasing order, and returns how many they are.
+    // Lists the columns that are not zero all over some rows, in increasing order, and returns how many they are. The list
+    // has room for max_list_lanes more than there are columns.
     int (*live_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,
                         int* live) noexcept;
 };
@@ -172,6 +176,9 @@ constexpr int interleaved_stride(int n) noexcept { return n | 1; }
 using MergeBits = void (*)(const unsigned char* bytes, std::size_t count,
                            unsigned char* seen) noexcept;
 
+// Reads values, a multiple of 128 of them, as fast as they come.
+using ReadAll = void (*)(const float* values, std::size_t count) noexcept;
+
 struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
@@ -181,6 +188,7 @@ struct Table {
     Triangular triangular;
     Interleaved interleaved;
     MergeBits merge_bits;
+    ReadAll read_all;
 };
 
 // One per translation unit; only those of the build's architecture exist.

@@ -20,6 +20,13 @@ double peak_(const py::object& dtype, const py::object& n_threads, double second
     return peak(type, threads, seconds);
 }
 
+double read_rate_(std::size_t bytes, double seconds) {
+    if (!(seconds > 0) || std::isinf(seconds))
+        throw py::value_error("seconds is not a finite number above 0");
+    const py::gil_scoped_release release;
+    return read_rate(bytes, seconds);
+}
+
 // Seconds per call, over `repeats` calls in a row.
 template <class F>
 double seconds_per_call(int repeats, F&& call) {
@@ -58,6 +65,7 @@ double time_linear(const py::object& A_, const py::object& W_, const py::object&
 
 void register_bench(py::module_& module) {
     module.def("peak", &peak_);
+    module.def("read_rate", &read_rate_);
     module.def("time_gram", &time_gram);
     module.def("time_linear", &time_linear);
 }

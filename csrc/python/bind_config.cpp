@@ -1,4 +1,5 @@
 // Version, levels and threads.
+#include "bpls/bpls.h"
 #include "bpls/config.hpp"
 #include "register.hpp"
 
@@ -29,6 +30,11 @@ void register_config(py::module_& module) {
         all["openmp"] = has_openmp();
         all["threads"] = default_threads();
         return all;
+    });
+    // The C functions, so that the extension has them for threadpoolctl.
+    module.def("get_num_threads", &bpls_get_num_threads);
+    module.def("set_num_threads", [](int n_threads) {
+        if (bpls_set_num_threads(n_threads) != BPLS_OK) throw py::value_error(bpls_last_error());
     });
 }
 

@@ -6,4 +6,6 @@
 #include "bpls/gram.hpp"
 #include "bpls/linear.hpp"
 #include "bpls/matrix.hpp"
+#include "bpls/network.hpp"
+#include "bpls/predictor.hpp"
 #include "bpls/solve.hpp"

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "bpls/export.h"
 #include "bpls/matrix.hpp"
 
 namespace bpls {
@@ -28,10 +29,11 @@ struct GramOptions {
 //
 // Non-finite input shows as a non-finite value on G's diagonal or in C's column; nothing else is checked.
 // Throws std::invalid_argument where A has no columns, the row counts or the number of factors differ, std::bad_alloc where scratch memory is short.
-void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
-          double* G, double* C);
+BPLS_API void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B,
+                   const GramOptions& options, double* G, double* C);
 
 // C = AᵀWD alone, (n + bias) x D.cols doubles. The same rules; it does not centre (std::invalid_argument).
-void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C);
+BPLS_API void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options,
+                    double* C);
 
 }  // namespace bpls

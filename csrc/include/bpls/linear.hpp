@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bpls/activation.hpp"
+#include "bpls/export.h"
 #include "bpls/matrix.hpp"
 
 namespace bpls {
@@ -18,14 +19,15 @@ struct LinearOptions {
 // Returns whether the first pre-activation of every row is finite. It is not in a row of A that is not; so `true` says
 // that A is finite if W is, without a pass over A for it.
 template <class T>
-bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out);
+BPLS_API bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options,
+                     T* out);
 
 // out = J (A W + b), row by row, where J is the Jacobian of the activation at the pre-activations whose values are given:
 // A.rows x W.cols, row-major, as out, which may be the same. A change of A by dA, or of W by dW, changes act(A W + b) by
 // tangent(dA, W) or tangent(A, dW). J is symmetric, so tangent(R, Wᵀ) of the layer above pulls residuals R back. Types and
 // what it returns are those of linear().
 template <class T>
-bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
-             const LinearOptions& options, T* out);
+BPLS_API bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
+                      const LinearOptions& options, T* out);
 
 }  // namespace bpls

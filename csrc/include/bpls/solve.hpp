@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <stdexcept>
 
+#include "bpls/export.h"
 #include "bpls/gram.hpp"
 #include "bpls/matrix.hpp"
 
@@ -15,7 +16,7 @@ struct Ridge {
 };
 
 // The regularised matrix is not positive definite to working precision.
-class NotPositiveDefinite : public std::runtime_error {
+class BPLS_API NotPositiveDefinite : public std::runtime_error {
  public:
     NotPositiveDefinite(std::size_t pivot, std::size_t size, double value, double ridge,
                         std::ptrdiff_t system = -1);
@@ -29,17 +30,17 @@ class NotPositiveDefinite : public std::runtime_error {
 // W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. A pivot that is not above
 // n·2⁻⁵²·(G_ii + ridge) throws NotPositiveDefinite and leaves W untouched. Shapes that do not fit throw
 // std::invalid_argument. Values are not checked: what is not finite comes out so, or fails a pivot.
-void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
-           int n_threads = 0);
+BPLS_API void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
+                    int n_threads = 0);
 
 // gram() and solve() of one layer: W is (A.cols + bias) x B.cols.
-void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
-                 const Ridge& ridge, double* W);
+BPLS_API void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
+                          const Ridge& ridge, double* W);
 
 // `count` systems of one size. G and C describe the first; the others follow at these strides, in bytes.
 // W: count x n x m doubles. Throws for the first system that fails and leaves W untouched by it.
-void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
-                   std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge, double* W,
-                   int n_threads = 0);
+BPLS_API void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
+                            std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge,
+                            double* W, int n_threads = 0);
 
 }  // namespace bpls

@@ -1,0 +1,25 @@
+// A file's bytes, mapped where the system can, for as long as the object lives.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace bpls {
+
+class MappedFile {
+ public:
+    // Throws std::system_error, which names the file.
+    explicit MappedFile(const char* path);
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    ~MappedFile();
+
+    std::span<const unsigned char> bytes() const noexcept { return bytes_; }
+
+ private:
+    std::span<const unsigned char> bytes_;
+    std::vector<unsigned char> copy_;  // where there is no mapping
+};
+
+}  // namespace bpls

@@ -1,0 +1,176 @@
+// The network: its checks, and what it expects of a safetensors file.
+#include "bpls/network.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <locale>
+#include <sstream>
+#include <string_view>
+
+#include "core/mapped_file.hpp"
+#include "core/safetensors.hpp"
+
+namespace bpls {
+namespace {
+
+double value_at(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept {
+    if (matrix.dtype == DType::f32) {
+        float x;
+        std::memcpy(&x, matrix.at(row, col), sizeof x);
+        return static_cast<double>(x);
+    }
+    double x;
+    std::memcpy(&x, matrix.at(row, col), sizeof x);
+    return x;
+}
+
+std::string shape_of(std::size_t rows, std::size_t cols) {
+    return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
+}
+
+// ---- what a file says
+
+const std::string& metadata(const TensorFile& file, const std::string& key) {
+    const auto found = file.metadata.find(key);
+    if (found == file.metadata.end())
+        throw InvalidFile("the file is no network of bpls_fast: its metadata has no " + key);
+    return found->second;
+}
+
+std::vector<Activation> activations_in(const std::string& names) {
+    std::vector<Activation> found;
+    std::istringstream all(names);
+    for (std::string name; std::getline(all, name, ',');) {
+        int number = 0;
+        while (number < activation_count && name != name_of(static_cast<Activation>(number)))
+            ++number;
+        if (number == activation_count)
+            throw InvalidFile("the file names the activation '" + name + "', which is not known");
+        found.push_back(static_cast<Activation>(number));
+    }
+    if (found.empty() || names.back() == ',')
+        throw InvalidFile("the file names no activation for a layer");
+    return found;
+}
+
+std::optional<double> scale_in(const std::string& text) {
+    if (text.empty()) return {};
+    std::istringstream stream(text);
+    stream.imbue(std::locale::classic());
+    double scale = 0;
+    if (!(stream >> std::noskipws >> scale) || stream.peek() != std::char_traits<char>::eof())
+        throw InvalidFile("the file has the input_scale '" + text + "'; expected a number");
+    return scale;
+}
+
+const Tensor& tensor_in(const TensorFile& file, const std::string& name, std::size_t dimensions) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) throw InvalidFile("the file has no tensor " + name);
+    const Tensor& tensor = found->second;
+    if (tensor.dtype != "F64" || tensor.shape.size() != dimensions)
+        throw InvalidFile("the tensor " + name + " has dtype " + tensor.dtype + " and " +
+                          std::to_string(tensor.shape.size()) + " dimensions; expected F64 and " +
+                          std::to_string(dimensions));
+    return tensor;
+}
+
+// The tensor's numbers, which need not be aligned in the file.
+void append(const Tensor& tensor, std::vector<double>& to) {
+    static_assert(std::endian::native == std::endian::little, "the file is little-endian");
+    const std::size_t before = to.size();
+    to.resize(before + tensor.data.size() / sizeof(double));
+    if (!tensor.data.empty())
+        std::memcpy(to.data() + before, tensor.data.data(), tensor.data.size());
+}
+
+}  // namespace
+
+Network::Network(std::span<const Layer> layers, bool bias, std::optional<double> input_scale,
+                 std::vector<std::string> labels)
+    : bias_(bias), input_scale_(input_scale), labels_(std::move(labels)) {
+    if (layers.empty()) throw std::invalid_argument("there is no layer; expected at least one");
+    if (input_scale && (!std::isfinite(*input_scale) || *input_scale == 0))
+        throw std::invalid_argument("input_scale is not a finite number other than 0");
+    const std::size_t of_bias = bias ? 1 : 0;
+    layers_.reserve(layers.size());
+    for (const auto& [W, activation] : layers) {
+        const std::string name = "weights[" + std::to_string(layers_.size()) + "]";
+        if (W.dtype == DType::u8)
+            throw std::invalid_argument(name + " are bytes; expected float32 or float64");
+        if (W.rows <= of_bias || W.cols == 0 ||
+            (!layers_.empty() && W.rows != layers_.back().cols + of_bias))
+            throw std::invalid_argument(
+                name + " have shape " + shape_of(W.rows, W.cols) +
+                (layers_.empty() ? "; expected an input and a neuron at least"
+                                 : "; expected one row for each neuron of the layer before" +
+                                       std::string(bias ? ", and one for the bias" : "")));
+        Stored stored{W.rows, W.cols, activation, {}};
+        stored.values.reserve(W.rows * W.cols);
+        for (std::size_t i = 0; i < W.rows; ++i)
+            for (std::size_t j = 0; j < W.cols; ++j) {
+                stored.values.push_back(value_at(W, i, j));
+                if (!std::isfinite(stored.values.back()))
+                    throw std::invalid_argument(name + " hold NaN or infinity");
+            }
+        layers_.push_back(std::move(stored));
+    }
+    if (!labels_.empty() && labels_.size() != outputs())
+        throw std::invalid_argument("there are " + std::to_string(labels_.size()) +
+                                    " labels; expected " + std::to_string(outputs()) +
+                                    ", one for each output");
+}
+
+Network Network::load(const char* path) {
+    const MappedFile file(path);
+    try {
+        return parse(file.bytes());
+    } catch (const InvalidFile& error) {
+        throw InvalidFile(std::string(path) + ": " + error.what());
+    }
+}
+
+Network Network::parse(std::span<const unsigned char> bytes) {
+    const TensorFile file = read_safetensors(bytes);
+    if (metadata(file, "format") != "bpls_fast.network")
+        throw InvalidFile("the file is no network of bpls_fast: its format is '" +
+                          metadata(file, "format") + "'");
+    if (metadata(file, "version") != "1")
+        throw InvalidFile("the file has version '" + metadata(file, "version") +
+                          "' of the format; this library reads version 1");
+    const std::vector<Activation> activations = activations_in(metadata(file, "activations"));
+    const std::optional<double> input_scale = scale_in(metadata(file, "input_scale"));
+    const std::string& classes = metadata(file, "classes");
+    std::vector<std::string> labels;
+    if (!classes.empty()) labels = read_labels(classes);
+
+    const bool bias = file.tensors.contains("layers.0.bias");
+    if (file.tensors.size() != activations.size() * (bias ? 2 : 1))
+        throw InvalidFile("the file has " + std::to_string(file.tensors.size()) +
+                          " tensors; expected weights" + (bias ? " and a bias" : "") + " for " +
+                          std::to_string(activations.size()) + " layers");
+    std::vector<std::vector<double>> values(activations.size());
+    std::vector<Layer> layers;
+    for (std::size_t l = 0; l < activations.size(); ++l) {
+        const std::string name = "layers." + std::to_string(l);
+        const Tensor& weight = tensor_in(file, name + ".weight", 2);
+        append(weight, values[l]);
+        if (bias) {
+            const Tensor& of_bias = tensor_in(file, name + ".bias", 1);
+            if (of_bias.shape[0] != weight.shape[1])
+                throw InvalidFile("the tensor " + name + ".bias has " +
+                                  std::to_string(of_bias.shape[0]) + " values; expected " +
+                                  std::to_string(weight.shape[1]));
+            append(of_bias, values[l]);
+        }
+        const std::size_t rows = weight.shape[0] + (bias ? 1 : 0);
+        layers.push_back({row_major(values[l].data(), rows, weight.shape[1]), activations[l]});
+    }
+    try {
+        return Network(layers, bias, input_scale, std::move(labels));
+    } catch (const std::invalid_argument& error) {
+        throw InvalidFile(std::string("the file holds no valid network: ") + error.what());
+    }
+}
+
+}  // namespace bpls

@@ -1,0 +1,229 @@
+// PackedNetwork: prediction with as little around it as Python allows. It does what it can do at once and gives None for
+// everything else (other types and layouts, rows that do not fit or are not finite): its caller then goes the long way,
+// which knows all conversions and all errors.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <optional>
+
+#include "arguments.hpp"
+#include "register.hpp"
+
+namespace bpls::python {
+namespace {
+
+using detail_api = py::detail::npy_api;
+
+// What an array is made of, if it is of a type and alignment that kernels read.
+struct Rows {
+    py::array array;
+    DType dtype = DType::f64;
+    bool readable = false;
+
+    explicit Rows(py::handle x) {
+        if (!py::isinstance<py::array>(x)) return;
+        array = py::reinterpret_borrow<py::array>(x);
+        const py::dtype type = array.dtype();
+        const char order = type.byteorder();
+        if (order != '=' && order != '|') return;
+        switch (type.num()) {
+            case detail_api::NPY_UBYTE_:
+                dtype = DType::u8;
+                break;
+            case detail_api::NPY_FLOAT_:
+                dtype = DType::f32;
+                break;
+            case detail_api::NPY_DOUBLE_:
+                dtype = DType::f64;
+                break;
+            default:
+                return;
+        }
+        readable = true;
+    }
+};
+
+// A new array of one or two dimensions. This is what py::array does, without its vectors.
+template <class T>
+py::array new_array(int ndim, const std::size_t* shape) {
+    const auto& api = detail_api::get();
+    Py_intptr_t dims[2] = {static_cast<Py_intptr_t>(shape[0]),
+                           static_cast<Py_intptr_t>(ndim > 1 ? shape[1] : 1)};
+    PyObject* type = api.PyArray_DescrFromType_(
+        sizeof(T) == sizeof(float) ? detail_api::NPY_FLOAT_ : detail_api::NPY_DOUBLE_);
+    PyObject* made = api.PyArray_NewFromDescr_(api.PyArray_Type_, type, ndim, dims, nullptr,
+                                               nullptr, 0, nullptr);
+    if (!made) throw py::error_already_set();
+    return py::reinterpret_steal<py::array>(made);
+}
+
+class PackedNetwork {
+ public:
+    PackedNetwork(const std::vector<py::array_t<double>>& weights, bool bias,
+                  const std::vector<std::string>& activations, std::optional<double> input_scale,
+                  py::object labels)
+        : network_(made(weights, bias, activations, input_scale)), labels_(std::move(labels)) {}
+
+    // The label of one row's largest output, or, where there are no labels, the outputs.
+    py::object predict_one(py::handle x) {
+        const Rows row(x);
+        if (!row.readable || row.array.ndim() != 1 ||
+            row.array.shape(0) != static_cast<py::ssize_t>(network_.inputs()) ||
+            row.array.strides(0) != row.array.itemsize())
+            return py::none();
+        switch (row.dtype) {
+            case DType::u8:
+                return one(bytes_, row.array);
+            case DType::f32:
+                return one(floats_, row.array);
+            default:
+                return one(doubles_, row.array);
+        }
+    }
+
+    // The outputs of many rows, before or after the last activation.
+    py::object forward(const py::object& X, bool activated, const py::object& n_threads) {
+        const int threads = as_threads(n_threads);
+        const Rows rows(X);
+        if (!rows.readable || rows.array.ndim() != 2 ||
+            rows.array.shape(1) != static_cast<py::ssize_t>(network_.inputs()))
+            return py::none();
+        switch (rows.dtype) {
+            case DType::u8:
+                return many(bytes_, rows.array, activated, threads);
+            case DType::f32:
+                return many(floats_, rows.array, activated, threads);
+            default:
+                return many(doubles_, rows.array, activated, threads);
+        }
+    }
+
+    // Seconds per row of predict() itself, over `repeats` calls in a row, and of decide().
+    std::pair<double, double> time(const py::array& x, int repeats) {
+        const Rows row(x);
+        if (repeats < 1) throw py::value_error("repeats is below 1");
+        if (predict_one(x).is_none()) throw py::value_error("x is not a row of this network");
+        switch (row.dtype) {
+            case DType::u8:
+                return timed(bytes_, row.array, repeats);
+            case DType::f32:
+                return timed(floats_, row.array, repeats);
+            default:
+                return timed(doubles_, row.array, repeats);
+        }
+    }
+
+ private:
+    static Network made(const std::vector<py::array_t<double>>& weights, bool bias,
+                        const std::vector<std::string>& activations,
+                        std::optional<double> input_scale) {
+        if (activations.size() != weights.size())
+            throw py::value_error("activations are not one for each of the weights");
+        std::vector<Layer> layers;
+        for (std::size_t l = 0; l < weights.size(); ++l)
+            layers.push_back(
+                {as_matrix("weights", weights[l]), as_activation(py::str(activations[l]))});
+        return Network(layers, bias, input_scale);
+    }
+
+    // Made when first needed; null where the weights are too large for its type.
+    template <class In>
+    Predictor<In>* predictor(std::optional<Predictor<In>>& kept) {
+        if (!kept) try {
+                kept.emplace(network_);
+            } catch (const std::invalid_argument&) {
+                return nullptr;
+            }
+        return &*kept;
+    }
+
+    // A row takes about a microsecond: the GIL is kept, and with it the scratch memory is this call's alone.
+    template <class In>
+    py::object one(std::optional<Predictor<In>>& kept, const py::array& x) {
+        auto* of = predictor(kept);
+        const auto* from = static_cast<const In*>(x.data());
+        if (!of || reinterpret_cast<std::uintptr_t>(from) % alignof(In) != 0) return py::none();
+        if (!labels_.is_none()) {
+            const std::ptrdiff_t place = of->decide(from);
+            if (place < 0) return py::none();
+            return py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(labels_.ptr(), place));
+        }
+        using Out = typename Predictor<In>::Out;
+        const std::size_t outputs = of->outputs();
+        py::array out = new_array<Out>(1, &outputs);
+        if (!of->predict(from, static_cast<Out*>(out.mutable_data()))) return py::none();
+        return out;
+    }
+
+    template <class In>
+    py::object many(std::optional<Predictor<In>>& kept, const py::array& X, bool activated,
+                    int threads) {
+        using Out = typename Predictor<In>::Out;
+        const Predictor<In>* of = predictor(kept);
+        if (!of) return py::none();
+        const ConstMatrix rows = as_matrix("X", X);
+        check_size("X", rows.rows, of->outputs());
+        const std::size_t shape[2] = {rows.rows, of->outputs()};
+        py::array out = new_array<Out>(2, shape);
+        auto* to = static_cast<Out*>(out.mutable_data());
+        bool finite;
+        {
+            const py::gil_scoped_release release;
+            finite = of->predict(rows, to, threads, activated);
+        }
+        return finite ? py::object(out) : py::none();
+    }
+
+    template <class In>
+    std::pair<double, double> timed(std::optional<Predictor<In>>& kept, const py::array& x,
+                                    int repeats) {
+        using Clock = std::chrono::steady_clock;
+        Predictor<In>& of = *predictor(kept);
+        const auto* from = static_cast<const In*>(x.data());
+        std::vector<typename Predictor<In>::Out> out(of.outputs());
+        const auto per_call = [&](auto&& call) {
+            const Clock::time_point start = Clock::now();
+            for (int i = 0; i < repeats; ++i) call();
+            return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+        };
+        const double predicted = per_call([&] { of.predict(from, out.data()); });
+        return {predicted, per_call([&] { of.decide(from); })};
+    }
+
+    Network network_;
+    py::object labels_;  // a tuple, or None
+    std::optional<Predictor<std::uint8_t>> bytes_;
+    std::optional<Predictor<float>> floats_;
+    std::optional<Predictor<double>> doubles_;
+};
+
+// Called by Python without a tuple of arguments around x.
+PyObject* predict_one(PyObject* self, PyObject* x) noexcept {
+    try {
+        return py::cast<PackedNetwork&>(py::handle(self)).predict_one(x).release().ptr();
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+PyMethodDef predict_one_method = {"predict_one", predict_one, METH_O,
+                                  "predict_one($self, x, /)\n--\n\nThe label or the outputs of one "
+                                  "row; None if the long way must be gone."};
+
+}  // namespace
+
+void register_predictor(py::module_& module) {
+    py::class_<PackedNetwork> type(module, "PackedNetwork");
+    type.def(py::init<const std::vector<py::array_t<double>>&, bool,
+                      const std::vector<std::string>&, std::optional<double>, py::object>());
+    type.def("forward", &PackedNetwork::forward);
+    type.def("time", &PackedNetwork::time);
+    type.attr("predict_one") = py::reinterpret_steal<py::object>(
+        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &predict_one_method));
+}
+
+}  // namespace bpls::python
