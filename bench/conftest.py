@@ -1,9 +1,8 @@
 """What several benchmarks need as tests, and what their file of results says of the machine."""
 
-import importlib
-import importlib.util
 import os
-from types import ModuleType
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import images
@@ -32,20 +31,22 @@ def skip_without(folder: str) -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture
-def cuda() -> ModuleType:
-    """Give the kernels of the GPU; skip where there are none, or no device. A simulated one has no speed."""
-    if importlib.util.find_spec("bpls_fast.cuda") is None:
-        pytest.skip("this bpls_fast has no cuda backend")
-    if importlib.util.find_spec("numba_cuda") is None:
-        pytest.skip("numba-cuda is not installed")
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        pytest.skip("the simulator says nothing about speed")
-    if not importlib.import_module("numba.cuda").is_available():
-        pytest.skip("no CUDA device was found")
-    return importlib.import_module("bpls_fast.cuda")
+_skipped: Counter[str] = Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count what is skipped, by file and reason; not what `--benchmark-only` leaves out, which is no benchmark."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if "--benchmark-only" not in reason:
+            _skipped[f"{Path(report.location[0]).stem}: {reason}"] += 1
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     """Note what the report names: this runs before the first benchmark."""
     machine_info["environment"] = environment()
+
+
+def pytest_benchmark_update_json(output_json: dict[str, Any]) -> None:
+    """Note what the report says was not measured."""
+    output_json["skipped"] = dict(_skipped)

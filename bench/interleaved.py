@@ -33,6 +33,8 @@ class Row:
     n_threads: int
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
+    floors: dict[str, float] = field(default_factory=dict)
+    """The least seconds that the hardware needed for parts of a call, by name."""
 
     def best(self, contender: str) -> float:
         return min(self.samples[contender])
@@ -103,6 +105,9 @@ def measure(case: Case, n_threads: int, rounds: int | None, peaks: Peaks) -> Row
             if case.bare:
                 time.sleep(PAUSE_SECONDS)
                 row.samples[BARE].append(case.bare(*case.arrays, n_threads, repeats[OURS]))
+            if case.floors:
+                for name, least in case.floors().items():
+                    row.floors[name] = min(least, row.floors.get(name, math.inf))
             if case.operations:
                 peaks.measure(case.arithmetic, n_threads)
             left -= 1
@@ -178,4 +183,5 @@ def record_case(
         threads=n_threads,
         error=row.errors.get(contender),
         part_of_peak=row.part_of_peak(_peaks) if contender == OURS else None,
+        floors=row.floors if contender == BARE and row.floors else None,
     )

@@ -104,7 +104,7 @@ class Case:
     size: str
     make_arrays: Callable[[], tuple[Array, ...]]
     ours: Callable[..., Array]
-    """Of the arrays and n_threads."""
+    """Of the arrays, and of n_threads where it takes that."""
     others: Mapping[str, Forms]
     make_error: Callable[..., Callable[[Array], float]]
     """Of the arrays: gives the function that measures a result against float64."""
@@ -118,6 +118,10 @@ class Case:
     """Whether our own error must be 0."""
     bare: Callable[..., float] | None = None
     """Of the arrays, n_threads and repeats: seconds of a call without Python."""
+    floors: Callable[[], Mapping[str, float]] | None = None
+    """Seconds that the hardware needs for parts of a call, measured as everyone is; `bare` stands beside them."""
+    takes_threads: bool = True
+    """Whether ours has a number of threads to choose."""
     to_float: Callable[[Array], Array] = lambda A: A.astype(np.float32)
     """Makes the float32 copy of uint8."""
     rounds: int = 15
@@ -150,12 +154,13 @@ class Case:
 
     def call(self, contender: str, n_threads: int) -> Call:
         """Make a contender ready to be timed, within `limited(n_threads)`."""
+        options = {"n_threads": n_threads} if self.takes_threads else {}
         if contender == OURS:
-            return functools.partial(self.ours, *self.arrays, n_threads=n_threads)
+            return functools.partial(self.ours, *self.arrays, **options)
         A, *others = self.arrays
         A = self.to_float(A) if self.dtype == "uint8" else A
         if contender == OURS_FLOAT32:
-            return functools.partial(self.ours, A, *others, n_threads=n_threads)
+            return functools.partial(self.ours, A, *others, **options)
         return fastest(self.others[contender](A, *others))
 
     def checked_error(self, contender: str, result: Any) -> float:

@@ -1,11 +1,16 @@
 """How the benchmarks write times and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def times(ratio: float) -> str:
     """Write a ratio with three digits, all that stand before the point."""
     return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}x"
+
+
+def beside_floors(seconds: float, floors: Mapping[str, float]) -> list[str]:
+    """Write how many times as long a call takes as the hardware needs for its parts."""
+    return [f"{times(seconds / least)} {name}" for name, least in floors.items()]
 
 
 def shown(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Our kernels and training beside NumPy, SciPy and PyTorch: interleaved calls in one process, one table.
+"""Our kernels, training and prediction beside what else does the same: interleaved calls in one process, one table.
 
     python bench/ratios.py [--only REGEX] [--rounds N] [--threads 1 2] [--csv FILE]
 
@@ -17,8 +17,9 @@ import images
 from header import header
 from interleaved import BARE, Row, measure
 from kernel_cases import CASES, INSTALLED, OURS, SCALING
-from layout import markdown, shown
+from layout import beside_floors, markdown, shown
 from peak import Peaks
+from prediction_cases import PREDICTION
 from training_cases import TRAINING
 
 LEGEND = (
@@ -39,7 +40,8 @@ def cell(row: Row, contender: str) -> str:
         return text
     # Of a call without Python: how much longer the call from Python takes.
     ratio = 1 / row.ratio(BARE) if contender == BARE else row.ratio(contender)
-    return f"**{ratio:.2f}x** {text}"
+    floors = beside_floors(row.best(BARE), row.floors) if contender == BARE else []
+    return ", ".join([f"**{ratio:.2f}x** {text}", *floors])
 
 
 def table(rows: list[Row], peaks: Peaks) -> str:
@@ -92,7 +94,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--csv", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    known = [*CASES, *SCALING, *(TRAINING if images.are_there() else [])]
+    known = [*CASES, *SCALING, *(TRAINING if images.are_there() else []), *PREDICTION]
     cases = [case for case in known if re.search(options.only, case.name)]
     if not cases:
         parser.error(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,8 @@ class Run:
     when: str
     environment: dict[str, str]
     groups: dict[str, Group]
+    skipped: dict[str, int] = field(default_factory=dict)
+    """How many rows were not measured, by file and reason."""
 
     def of_suite(self, suite: str) -> list[Group]:
         return [group for group in self.groups.values() if group.suite == suite]
@@ -137,4 +139,4 @@ def load(path: Path) -> Run:
         contender, suite = info.pop("contender"), info.pop("suite")
         group = groups.setdefault(row["group"], Group(row["group"], suite, {}))
         group.results[contender] = Result(contender, row["stats"]["data"], info)
-    return Run(content["datetime"], environment, groups)
+    return Run(content["datetime"], environment, groups, content.get("skipped", {}))

@@ -17,14 +17,19 @@ from results import Group, Result, Run
 
 ROOT = Path(__file__).parent.parent
 PNG = b"\x89PNG\r\n\x1a\n"
-TINY = "gram-float32-8-x-4-2-threads or gram-uint8-100-x-16-2-threads or solve-float64-n-64-60-columns-2"
+TINY = (
+    "test_scaling and (gram-float32-8-x-4-2-threads or gram-uint8-100-x-16-2-threads"
+    " or solve-float64-n-64-60-columns-2) or test_predict and one-dense-row-1-threads or test_peak_memory"
+)
 
 
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a few groups of the suite as a user does."""
+    """Run a few groups of the suite as a user does who has no images."""
     path = tmp_path_factory.mktemp("tiny") / "out.json"
-    chosen = [str(ROOT / "bench" / "test_kernels.py"), "-k", f"test_scaling and ({TINY})"]
+    files = [ROOT / "bench" / f"test_{name}.py" for name in ("kernels", "predict", "memory")]
+    chosen = [*map(str, files), "-k", TINY]
+    nothing = {"BPLS_DATA": str(path.parent), "CI": ""}
     configured = ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
     done = subprocess.run(
         [
@@ -32,7 +37,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             *("--benchmark-only", f"--benchmark-json={path}"),
         ],
         cwd=path.parent,  # at the root the source folder would hide an installed package
-        env=os.environ | {"BPLS_BENCH_SMALL": "1", "PYTEST_ADDOPTS": ""},
+        env=os.environ | {"BPLS_BENCH_SMALL": "1", "PYTEST_ADDOPTS": ""} | nothing,
         capture_output=True,
         text=True,
     )
@@ -106,6 +111,25 @@ def test_every_contender_is_a_row_of_the_file_with_its_own_rounds(tiny_run: Path
     assert gram.results["ours"].info["error"] == 0
     assert len({len(result.samples) for result in gram.results.values()}) == 1
     assert all(min(result.samples) > 0 for result in gram.results.values())
+
+
+def test_one_row_in_cpp_stands_beside_what_the_hardware_needs_for_it(tiny_run: Path) -> None:
+    groups = results.load(tiny_run).groups
+    group = groups["prediction float32 one dense row, 1 thread(s)"]
+    bare = group.results["bare C++"]
+    assert set(bare.info["floors"]) == {"the multiply-adds at the peak", "reading the weights"}
+    assert min(bare.info["floors"].values()) > 0
+    bare.info["floors"]["reading the weights"] = bare.best / 4
+    assert "4.00x reading the weights" in text_of(run(group))
+    assert "bare C++" not in group.compared
+
+
+def test_what_was_skipped_is_said_with_the_reason_and_the_number_of_rows(tiny_run: Path) -> None:
+    (why,) = (why for why in results.load(tiny_run).skipped if why.startswith("test_memory"))
+    assert "has no FashionMNIST" in why
+    some = Run("today", {}, {}, {"test_gpu: no NVIDIA GPU": 3, "test_a: b": 1})
+    assert "- test_gpu: no NVIDIA GPU: 3 rows\n- test_a: b: 1 row\n" in text_of(some)
+    assert "Not measured" not in text_of(run())
 
 
 def test_where_we_lose_there_is_a_red_mark_and_nowhere_else() -> None:
