@@ -1,0 +1,45 @@
+"""The GPU's kernels beside the CPU's as pytest-benchmark groups. Every row asserts its answer.
+
+They need an NVIDIA GPU, or with small sizes numba-cuda's simulator, and are skipped without.
+"""
+
+import pytest
+from gpu import CASES, SMALL, Case, main, on_gpu, table
+from pytest_benchmark.fixture import BenchmarkFixture
+
+
+@pytest.fixture
+def device() -> None:
+    pytest.importorskip("numba", reason="numba-cuda is not installed", exc_type=ImportError)
+    runtime = pytest.importorskip("bpls_fast.cuda.runtime", exc_type=ImportError)
+    if not runtime.cuda.is_available():
+        pytest.skip("no NVIDIA GPU")
+    if runtime.simulated and not SMALL:
+        pytest.skip("the simulator is for small sizes: BPLS_BENCH_SMALL=1")
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_gpu_kernel(benchmark: BenchmarkFixture, case: Case, backend: str) -> None:
+    benchmark.group = f"GPU: {case.name}"
+    call = on_gpu(case) if backend == "cuda" else lambda: case.call(*case.arrays)
+
+    def finished() -> object:
+        result = call()
+        if backend == "cuda":
+            from bpls_fast.cuda import runtime
+
+            runtime.synchronize()
+        return result
+
+    error = case.error(benchmark(finished))
+    assert error <= case.tolerance
+    benchmark.extra_info["error"] = error
+
+
+def test_every_kernel_has_a_row_of_the_computed_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(table()) == len(CASES) + 2
+    if SMALL:
+        main()
+        assert "Computed from data sheets" in capsys.readouterr().out
