@@ -1,14 +1,14 @@
 """What stands above the figures of a benchmark: CPU, level, compiler, versions, commit and settings."""
 
+import contextlib
 import os
 import platform
 import re
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
-from kernel_cases import SMALL, scipy_linalg, torch
+from kernel_cases import SMALL, torch
 from threadpoolctl import threadpool_info
 
 import bpls_fast as bf
@@ -45,33 +45,59 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def header(**more: str) -> str:
-    """Name what a reader needs in order to judge the figures, and what a benchmark adds."""
-    now = bf.config()
-    versions = [f"Python {platform.python_version()}", f"numpy {np.__version__}"]
-    if scipy_linalg:
-        versions.append(f"scipy {version('scipy')}")
+def caches() -> str:
+    """Name the caches of the first core."""
+    found = []
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (
+            (index / name).read_text().strip() for name in ("level", "type", "size")
+        )
+        found.append(f"L{level} {kind.lower()} {size}")
+    return ", ".join(found) or "unknown"
+
+
+def versions() -> str:
+    """Name the libraries that are there."""
+    found = [f"bpls_fast {bf.__version__}", f"Python {platform.python_version()}"]
+    for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "pytest-benchmark"):
+        with contextlib.suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
     if torch:
         capability = torch.backends.cpu.get_cpu_capability()
         mkl = "with" if torch.backends.mkl.is_available() else "without"
-        versions.append(f"torch {torch.__version__} ({capability}, {mkl} MKL)")
+        found.append(f"torch {torch.__version__} ({capability}, {mkl} MKL)")
+    return ", ".join(found)
+
+
+def environment() -> dict[str, str]:
+    """Name what a reader needs in order to judge figures."""
+    now = bf.config()
     blas = {
         f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     }
     settings = [f"{name}={os.environ[name]}" for name in SETTINGS if name in os.environ]
+    active = now["isa"]["active"]
     lines = {
         "CPU": f"{cpu_name()}, {os.cpu_count()} logical",
+        "caches": caches(),
         "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
-        "level": f"{now['isa']['active']} [{now['flags'][now['isa']['active']]}]",
+        "level": f"{active} [{now['flags'][active]}]",
         "compiler": now["compiler"],
-        "versions": ", ".join([f"bpls_fast {now['version']}", *versions]),
+        "flags": now["build"],
+        "versions": versions(),
         "commit": commit(),
         "BLAS": ", ".join(sorted(blas)),
+        "threads": f"{now['threads']} of a call that names no number",
         "settings": " ".join(settings) or "none",
-        **more,
     }
     if SMALL:
         lines["sizes"] = "cut down by BPLS_BENCH_SMALL: the times mean nothing"
+    return lines
+
+
+def header(**more: str) -> str:
+    """Write the environment, and what a benchmark adds, as lines of text."""
+    lines = environment() | more
     return "\n".join(f"{name:<13}{value}" for name, value in lines.items())

@@ -31,9 +31,9 @@ def _bytes_and_source() -> tuple[NDArray[np.uint8], str]:
     return images, f"MNIST in {ROOT}"
 
 
-def fashion_is_there() -> bool:
-    """Tell whether Fashion-MNIST can be loaded. Nothing random stands in for it: noise trains to chance weights."""
-    return (ROOT / "FashionMNIST" / "raw").is_dir()
+def are_there(folder: str = "FashionMNIST") -> bool:
+    """Tell whether images to train on can be loaded. Nothing random stands in for them: noise trains to chance."""
+    return (ROOT / folder / "raw").is_dir()
 
 
 @functools.cache

@@ -1,5 +1,8 @@
 """The kernels and sizes that are compared, and with what: the one table of ratios.py and test_kernels.py.
 
+CASES are those of training and prediction; SCALING shows how time grows with rows and columns; AT_EVERY_LEVEL runs at
+every instruction set of the CPU (see levels.py).
+
 A competitor is what an expert would call. Where a library offers several forms of a call, the fastest on this machine
 competes; its data lie ready in the layout and type it likes best, and it need not do what we do on top (check the
 values, mirror a triangle, accumulate in float64). BPLS_BENCH_SMALL=1 cuts the sizes down to a smoke test.
@@ -10,7 +13,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +50,7 @@ OURS = "ours"
 OURS_FLOAT32 = "ours, float32 copy"
 # OpenMP and OpenBLAS workers spin for a while after a call, on the core that the next contender needs.
 PAUSE_SECONDS = 0.02
+LONG_SECONDS = 0.2
 
 
 @contextmanager
@@ -65,6 +69,11 @@ def limited(n_threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
+def gradients_allowed() -> Any:
+    """Give the context in which PyTorch can train, within `limited`."""
+    return torch.inference_mode(False) if torch else nullcontext()
+
+
 def seconds(call: Call, repeats: int = 1) -> float:
     """Time one call, as the mean of some in a row."""
     start = time.perf_counter()
@@ -74,12 +83,15 @@ def seconds(call: Call, repeats: int = 1) -> float:
 
 
 def fastest(forms: Sequence[Call]) -> Call:
-    """Pick a form by the best of two calls each, after one that warms it up."""
+    """Pick a form by its best call: the first, and two more where that was short."""
     if len(forms) == 1:
         return forms[0]
-    for form in forms:
-        form()
-    return min(forms, key=lambda form: min(seconds(form), seconds(form)))
+
+    def best(form: Call) -> float:
+        first = seconds(form)
+        return first if first > LONG_SECONDS else min(first, seconds(form), seconds(form))
+
+    return min(forms, key=best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +111,7 @@ class Case:
     tolerance: float
     """The largest error that still counts as the same answer."""
     operations: float = 0
-    """The useful ones; 0 where counting them says nothing."""
+    """The useful ones; 0 where counting them says nothing, as of images, whose zeros we leave out."""
     arithmetic: str = "float32"
     """Whose peak bounds them."""
     exact: bool = False
@@ -109,6 +121,10 @@ class Case:
     to_float: Callable[[Array], Array] = lambda A: A.astype(np.float32)
     """Makes the float32 copy of uint8."""
     rounds: int = 15
+    """At most."""
+    rows: int | None = None
+    """Of the first array, where time is drawn against it."""
+    cols: int | None = None
 
     @property
     def name(self) -> str:
@@ -126,6 +142,11 @@ class Case:
     @functools.cached_property
     def error(self) -> Callable[[Array], float]:
         return self.make_error(*self.arrays)
+
+    def release(self) -> None:
+        """Forget the arrays; they are made again when they are needed."""
+        for name in ("arrays", "error"):
+            self.__dict__.pop(name, None)
 
     def call(self, contender: str, n_threads: int) -> Call:
         """Make a contender ready to be timed, within `limited(n_threads)`."""
@@ -154,8 +175,10 @@ def largest(difference: Array, reference: Array) -> float:
 
 
 def gram_error(A: Array) -> Callable[[Array], float]:
-    wide = A.astype(np.float64)
-    exact = wide.T @ wide
+    exact = np.zeros((A.shape[1], A.shape[1]))
+    for first in range(0, len(A), images.ROWS):
+        wide = A[first : first + images.ROWS].astype(np.float64)
+        exact += wide.T @ wide
     # syrk fills one triangle only.
     return lambda G: largest(np.triu(G - exact), exact)
 
@@ -177,10 +200,14 @@ def torch_gram(A: Array) -> Sequence[Call]:
 
 
 def gram_case(
-    dtype: str, rows: int, cols: int, *, of_images: bool = False, bare: bool = False
+    dtype: str,
+    rows: int,
+    cols: int,
+    *,
+    of_images: bool = False,
+    bare: bool = False,
+    rounds: int = 15,
 ) -> Case:
-    """Random data have no column of zeros. The images have many, which we leave out: they have no share of the peak."""
-
     def arrays() -> tuple[Array, ...]:
         if of_images:
             return (images.load(dtype, rows),)
@@ -202,6 +229,9 @@ def gram_case(
         arithmetic=dtype,
         exact=dtype == "uint8",
         bare=_core.time_gram if bare else None,
+        rounds=rounds,
+        rows=None if of_images else rows,
+        cols=None if of_images else cols,
     )
 
 
@@ -233,7 +263,6 @@ def cross_case(dtype: str) -> Case:
         others={"numpy": numpy_cross, "torch": torch_cross},
         make_error=cross_error,
         tolerance=1e-4,
-        operations=2 * ROWS * images.PIXELS * OUTPUTS,
     )
 
 
@@ -365,7 +394,6 @@ def linear_case(dtype: str, activation: str, rows: int, *, bare: bool = False) -
         others={"numpy": numpy_forms, "torch": torch_forms},
         make_error=error,
         tolerance=1e-4,
-        operations=2 * rows * images.PIXELS * OUTPUTS,
         bare=bare_call if bare else None,
     )
 
@@ -435,6 +463,8 @@ def solve_case(n: int, *, rounds: int = 15) -> Case:
         operations=n**3 / 3 + 2 * n * n * OUTPUTS,
         arithmetic="float64",
         rounds=rounds,
+        rows=n,
+        cols=n,
     )
 
 
@@ -458,17 +488,14 @@ def solve_batched_case(n: int) -> Case:
     )
 
 
+DTYPES = ("float32", "float64", "uint8")
+
 CASES = [
-    gram_case("float32", ROWS, images.PIXELS),
+    *(gram_case(dtype, ROWS, images.PIXELS) for dtype in DTYPES),
+    *(gram_case(dtype, ROWS, images.PIXELS, of_images=True) for dtype in ("float32", "uint8")),
     gram_case("float32", ROWS, 100),
     gram_case("float32", ROWS, 60),
     gram_case("float32", 32, 8, bare=True),
-    gram_case("float64", ROWS, images.PIXELS),
-    gram_case("uint8", ROWS, images.PIXELS),
-    *(
-        gram_case(dtype, ROWS, images.PIXELS, of_images=True)
-        for dtype in ("float32", "float64", "uint8")
-    ),
     *(
         linear_case(dtype, activation, ROWS)
         for dtype in ("float32", "uint8")
@@ -478,9 +505,36 @@ CASES = [
     linear_case("float32", "softmax", 8),
     cross_case("float32"),
     cross_case("uint8"),
-    *(solve_case(n) for n in (64, 128, 785)),
-    solve_case(LARGE, rounds=5),
+    solve_case(images.PIXELS + 1),
     solve_batched_case(16),
     solve_batched_case(32),
     *(activation_case(name, inverse=inverse) for name in ACTIVATIONS for inverse in (False, True)),
+]
+
+MANY_ROWS = 1000 if SMALL else 1_000_000
+SCALED_COLS = 16 if SMALL else 256
+SCALED_ROWS = 100 if SMALL else 10_000
+SCALING = [
+    *(gram_case(dtype, 8, 4, bare=True) for dtype in DTYPES),
+    *(
+        gram_case(dtype, rows, SCALED_COLS, rounds=3 if rows == 1_000_000 else 9)
+        for dtype in DTYPES
+        for rows in (100, 1000, 10_000, 100_000, 1_000_000)
+        if rows <= MANY_ROWS
+    ),
+    *(
+        gram_case(dtype, SCALED_ROWS, cols, rounds=9)
+        for dtype in DTYPES
+        for cols in (4, 16, 64, 1024)
+        if cols != SCALED_COLS
+    ),
+    *(solve_case(n, rounds=9) for n in (64, 128, 256, 512, 1024, 2048) if n <= LARGE),
+    *([] if SMALL else [solve_case(LARGE, rounds=5)]),
+]
+
+AT_EVERY_LEVEL = [
+    *(gram_case(dtype, 100 if SMALL else 1000, images.PIXELS, rounds=9) for dtype in DTYPES),
+    linear_case("float32", "softmax", ROWS // 6),
+    activation_case("tanh", inverse=False),
+    solve_case(64 if SMALL else 512),
 ]

@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 
 
+def times(ratio: float) -> str:
+    """Write a ratio with three digits, all that stand before the point."""
+    return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}x"
+
+
 def shown(value: float) -> str:
-    """Write a time with three digits and a unit."""
+    """Write a time with three digits, or all seconds, and a unit."""
+    if value >= 1000:
+        return f"{value:.0f} s"
     scale, unit = next(
         (pair for pair in ((1.0, "s"), (1e-3, "ms")) if value >= pair[0]), (1e-6, "µs")
     )

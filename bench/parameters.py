@@ -4,12 +4,13 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from interleaved import BARE
 from kernel_cases import INSTALLED, Case
 
 THREADS = (1, 2)
 
 
-def parameters(cases: Sequence[Case]) -> pytest.MarkDecorator:
+def parameters(cases: Sequence[Case], threads: Sequence[int] = THREADS) -> pytest.MarkDecorator:
     """Give the decorator; who is not installed is skipped."""
     return pytest.mark.parametrize(
         ("case", "n_threads", "contender"),
@@ -24,7 +25,7 @@ def parameters(cases: Sequence[Case]) -> pytest.MarkDecorator:
                 ),
             )
             for case in cases
-            for n_threads in THREADS
-            for contender in case.contenders
+            for n_threads in threads
+            for contender in [*case.contenders, *([BARE] if case.bare else [])]
         ],
     )

@@ -10,88 +10,22 @@ before Python starts:
 
 import argparse
 import csv
-import math
 import re
-import statistics
 import sys
-import time
-from dataclasses import dataclass, field
 
 import images
 from header import header
-from kernel_cases import CASES, INSTALLED, OURS, PAUSE_SECONDS, Call, Case, limited, seconds
+from interleaved import BARE, Row, measure
+from kernel_cases import CASES, INSTALLED, OURS, SCALING
 from layout import markdown, shown
 from peak import Peaks
 from training_cases import TRAINING
 
-# Shorter calls are warmed up after the pause, and repeated until a sample is this long.
-SAMPLE_SECONDS = 0.005
-BARE = "Python / bare C++"
 LEGEND = (
     "Cells: ratio, best / median, error. A ratio of bests above 1 says that we are faster; beside bare C++ it is what\n"
     "the call from Python takes. The error against float64 is the largest, as a part of the largest value (solve: the\n"
     "backward error)."
 )
-
-
-@dataclass
-class Row:
-    """A case at a number of threads: seconds of every sample, and errors, by contender."""
-
-    case: Case
-    n_threads: int
-    samples: dict[str, list[float]] = field(default_factory=dict)
-    errors: dict[str, float] = field(default_factory=dict)
-
-    def best(self, contender: str) -> float:
-        return min(self.samples[contender])
-
-    def median(self, contender: str) -> float:
-        return statistics.median(self.samples[contender])
-
-    def ratio(self, contender: str) -> float:
-        """Give how many times faster we are."""
-        return self.best(contender) / self.best(OURS)
-
-    def part_of_peak(self, peaks: Peaks) -> float | None:
-        if not self.case.operations:
-            return None
-        peak = peaks.best(self.case.arithmetic, self.n_threads)
-        return self.case.operations / self.best(OURS) / peak
-
-
-def repeats_for(call: Call) -> int:
-    """Give the calls that make up a sample."""
-    return math.ceil(SAMPLE_SECONDS / min(seconds(call) for _ in range(3)))
-
-
-def sample(call: Call, repeats: int) -> float:
-    time.sleep(PAUSE_SECONDS)
-    if repeats > 1:
-        call()
-    return seconds(call, repeats)
-
-
-def measure(case: Case, n_threads: int, rounds: int, peaks: Peaks) -> Row:
-    """Check every answer, then let the contenders take turns."""
-    row = Row(case, n_threads)
-    with limited(n_threads):
-        contenders = [name for name in case.contenders if INSTALLED.get(name, True)]
-        calls = {name: case.call(name, n_threads) for name in contenders}
-        row.errors = {name: case.checked_error(name, call()) for name, call in calls.items()}
-        repeats = {name: repeats_for(call) for name, call in calls.items()}
-        row.samples = {name: [] for name in calls}
-        if case.bare:
-            row.samples[BARE] = []
-        for _ in range(rounds):
-            for name, call in calls.items():
-                row.samples[name].append(sample(call, repeats[name]))
-            if case.bare:
-                time.sleep(PAUSE_SECONDS)
-                row.samples[BARE].append(case.bare(*case.arrays, n_threads, repeats[OURS]))
-            if case.operations:
-                peaks.measure(case.arithmetic, n_threads)
-    return row
 
 
 def cell(row: Row, contender: str) -> str:
@@ -152,11 +86,13 @@ def main() -> None:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
-    parser.add_argument("--rounds", type=int, metavar="N", help="of every case, however long")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="of every case; by default as time allows"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--csv", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    known = [*CASES, *(TRAINING if images.fashion_is_there() else [])]
+    known = [*CASES, *SCALING, *(TRAINING if images.are_there() else [])]
     cases = [case for case in known if re.search(options.only, case.name)]
     if not cases:
         parser.error(
@@ -171,7 +107,8 @@ def main() -> None:
         for case in cases:
             for n_threads in options.threads:
                 print(f"{case.name}, {n_threads} thread(s)", file=sys.stderr, flush=True)
-                rows.append(measure(case, n_threads, options.rounds or case.rounds, peaks))
+                rows.append(measure(case, n_threads, options.rounds, peaks))
+                case.release()
     except KeyboardInterrupt:
         print("interrupted: the rows so far", file=sys.stderr)
     print(f"{peaks}\n\n{LEGEND}\n\n{table(rows, peaks)}")

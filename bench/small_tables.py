@@ -49,9 +49,17 @@ TABLES = {
 }
 
 
-def five_folds(estimator: Any, X: Array, y: Array, classes: bool, seed: int) -> tuple[float, float]:
+def estimators(name: str) -> tuple[Any, Any]:
+    """Give ours and scikit-learn's for a table."""
+    if TABLES[name].classes:
+        return bf.BPLSClassifier, MLPClassifier
+    return bf.BPLSRegressor, MLPRegressor
+
+
+def five_folds(estimator: Any, name: str, seed: int) -> tuple[float, float]:
     """Give the mean score and the seconds of all five fits."""
-    folds = (StratifiedKFold if classes else KFold)(5, shuffle=True, random_state=0)
+    X, y = TABLES[name].load()
+    folds = (StratifiedKFold if TABLES[name].classes else KFold)(5, shuffle=True, random_state=0)
     scores, seconds = [], 0.0
     for train, test in folds.split(X, y):
         scaler = StandardScaler().fit(X[train])
@@ -66,12 +74,10 @@ def five_folds(estimator: Any, X: Array, y: Array, classes: bool, seed: int) -> 
 
 def compare(name: str, rounds: int) -> str:
     """Give the line of one table."""
-    X, y = TABLES[name].load()
-    classes = TABLES[name].classes
-    pair = (bf.BPLSClassifier, MLPClassifier) if classes else (bf.BPLSRegressor, MLPRegressor)
+    X, _ = TABLES[name].load()
     results = np.array(
         [
-            [five_folds(estimator, X, y, classes, seed) for estimator in pair]
+            [five_folds(estimator, name, seed) for estimator in estimators(name)]
             for seed in range(rounds)
         ]
     )

@@ -1,32 +1,43 @@
 """The kernels and their competitors as pytest-benchmark groups, one per kernel, size and number of threads.
 
-Every row asserts its answer, and records its error and the peak of the arithmetic measured beside it.
-`BPLS_BENCH_SMALL=1 pytest bench --benchmark-disable` is a smoke test; ratios.py interleaves the same calls.
+Every row asserts its answer, and records its error and our part of the peak measured beside it.
+`BPLS_BENCH_SMALL=1 pytest bench --benchmark-disable` is a smoke test; ratios.py prints the same rounds as one table.
 """
 
 import pytest
-from kernel_cases import CASES, OURS, Case, limited
+from interleaved import group_of, record, record_case, recorded
+from kernel_cases import AT_EVERY_LEVEL, CASES, SCALING, Case
+from levels import LEVELS, rows_at
 from parameters import parameters
-from peak import Peaks
 from pytest_benchmark.fixture import BenchmarkFixture
 
-
-@pytest.fixture(scope="module")
-def peaks() -> Peaks:
-    return Peaks()
+pytestmark = recorded
 
 
 @parameters(CASES)
-def test_kernel(
-    benchmark: BenchmarkFixture, peaks: Peaks, case: Case, n_threads: int, contender: str
+def test_kernel(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
+    record_case(benchmark, "kernels", case, n_threads, contender)
+
+
+@parameters(SCALING)
+def test_scaling(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
+    record_case(benchmark, "scaling", case, n_threads, contender)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@parameters(AT_EVERY_LEVEL)
+def test_level(
+    benchmark: BenchmarkFixture, level: str, case: Case, n_threads: int, contender: str
 ) -> None:
-    benchmark.group = f"{case.name}, {n_threads} thread(s)"
-    with limited(n_threads):
-        result = benchmark(case.call(contender, n_threads))
-    benchmark.extra_info["error"] = case.checked_error(contender, result)
-    if case.operations:
-        peaks.measure(case.arithmetic, n_threads)
-        benchmark.extra_info["operations"] = case.operations
-        benchmark.extra_info["peak"] = peaks.best(case.arithmetic, n_threads)
-    if contender == OURS and case.bare:
-        benchmark.extra_info["seconds without Python"] = case.bare(*case.arrays, n_threads, 100)
+    group = group_of(case, n_threads)
+    measured = rows_at(level)[f"{group}, {contender}"]
+    record(
+        benchmark,
+        f"{group}, {level}",
+        contender,
+        suite="levels",
+        kernel=case.name,
+        threads=n_threads,
+        level=level,
+        **measured,
+    )

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import settings
 import time_to_accuracy
+from baselines.mini_batch import Config, Run
 from kernel_cases import INSTALLED
-from time_to_accuracy import SETTINGS, Config, Fit, Result, Run, main, measure, report, write_csv
+from settings import SETTINGS
+from time_to_accuracy import Fit, Result, main, measure, report, write_csv
 
 SETTING = SETTINGS[-1]
 
@@ -36,14 +39,14 @@ def without_data(
         order.append(f"ours {seed}")
         return Fit(passes, seed, accuracy(), 1.0)
 
-    def adam_run(_setting: object, _data: object, config: Config, _epochs: int) -> Run:
+    def gradient_run(_setting: object, _data: object, config: Config, _epochs: int) -> Run:
         order.append(f"Adam {config.batch}")
         return Run(config, [0.5], [1.0])
 
     monkeypatch.setattr(time_to_accuracy, "load", lambda name: None)
     monkeypatch.setattr(time_to_accuracy, "as_tensors", lambda data: None)
     monkeypatch.setattr(time_to_accuracy, "our_fit", our_fit)
-    monkeypatch.setattr(time_to_accuracy, "adam_run", adam_run)
+    monkeypatch.setattr(time_to_accuracy, "gradient_run", gradient_run)
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def result() -> Result:
 def test_both_sides_learn_and_everything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(time_to_accuracy, "ROWS", 6000)
+    monkeypatch.setattr(settings, "ROWS", 6000)
     files = ["--csv", str(tmp_path / "a.csv"), "--json", str(tmp_path / "a.json")]
     few = ["--epochs", "1", "--seeds", "1", "--passes", "1", "2", "--grid", "small"]
     main(["--setting", SETTING.name, *few, *files])

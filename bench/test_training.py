@@ -4,24 +4,27 @@ Every row asserts that its weights are those of the same algorithm in float64, u
 """
 
 import pytest
-from kernel_cases import OURS, Case, limited
-from parameters import parameters
+from interleaved import record_case, recorded
+from kernel_cases import OURS, Case
+from parameters import THREADS, parameters
 from pytest_benchmark.fixture import BenchmarkFixture
-from training_cases import TRAINING, flat, start
+from training_cases import FITS, SWEEPS, TRAINING, flat, start
 
-pytestmark = pytest.mark.usefixtures("fashion")
+pytestmark = [pytest.mark.usefixtures("fashion"), recorded]
 
 
-@parameters(TRAINING)
-def test_training(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
-    benchmark.group = f"{case.name}, {n_threads} thread(s)"
-    with limited(n_threads):
-        call = case.call(contender, n_threads)
-        result = benchmark.pedantic(call, rounds=case.rounds, warmup_rounds=1)  # type: ignore[no-untyped-call]
-    benchmark.extra_info["error"] = case.checked_error(contender, result)
+@parameters(SWEEPS)
+def test_sweep(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
+    record_case(benchmark, "training", case, n_threads, contender)
+
+
+@parameters(FITS, threads=THREADS[-1:])
+def test_fit(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
+    record_case(benchmark, "training", case, n_threads, contender)
 
 
 @pytest.mark.parametrize("case", TRAINING, ids=lambda case: case.name)
 def test_the_weights_of_the_start_are_another_answer(case: Case) -> None:
     with pytest.raises(AssertionError, match="is off by"):
         case.checked_error(OURS, flat(start(case.arrays[0]).weights))
+    case.release()

@@ -6,9 +6,7 @@
 Ours is `fit_refined` with its default settings, on bytes. Every number of passes is a complete fit of its own, timed
 from the arrays in memory to the trained network.
 
-Adam is PyTorch's, fused, its fastest form on a CPU. The whole set is one float32 tensor between 0 and 1, and making it
-is not timed; every epoch draws an order and gathers its batches by `index_select`; some steps of another network come
-first to warm up. Every batch size and rate of a grid runs once.
+Adam is that of baselines/mini_batch.py. Every batch size and rate of a grid runs once.
 
 Nobody looks at test rows while the clock runs. Adam's batch, rate and epoch are chosen by test accuracy, which favours
 it; ours are means over seeds. Our fits come before, between and after the runs of Adam.
@@ -17,7 +15,6 @@ it; ours are means over seeds. Our fits come before, between and after the runs 
 import argparse
 import csv
 import functools
-import itertools
 import json
 import re
 import statistics
@@ -29,65 +26,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import images
+from baselines.mini_batch import GRIDS, Config, Run, epoch_seconds, gradient_run
 from header import header
 from kernel_cases import PAUSE_SECONDS, SMALL, limited, torch
 from layout import markdown, shown
+from settings import SETTINGS, Setting, as_tensors, load
 
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
 
-Tensors = tuple[Any, Any, Any, Any]  # in the order of a DataSet
-
-DATA = {"mnist": "mnist", "fashion": "fashion-mnist"}
-ROWS = 6000 if SMALL else images.ROWS
 PASSES = (1.0, 2.0) if SMALL else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 EPOCHS = 20
 SEEDS = 5
 AFTER = (1, 2, 5)
 """Epochs after which Adam is compared, too."""
-CLASSES = 10
-WARM_UP_STEPS = 20
 LEGEND = (
     "Seconds of Adam: the fastest epoch with that batch size, at any rate, times the epochs / as measured. Seconds of\n"
     "ours: the best / the median of the fits. Ratios are Adam's seconds over ours, of the first figures / of the\n"
     "second; above 1 we are faster. Accuracies are of the test rows, ours with the standard deviation over the seeds."
 )
-
-
-class Setting(NamedTuple):
-    """A network and the images that it learns."""
-
-    data: str
-    hidden: tuple[int, ...]
-    activation: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.data} {'-'.join(map(str, self.hidden))} {self.activation}"
-
-
-SETTINGS = [
-    Setting(data, hidden, activation)
-    for data in DATA
-    for hidden, activation in (((60,), "softmax"), ((100, 70), "softmax"), ((100, 70), "relu"))
-]
-
-
-class Config(NamedTuple):
-    """How Adam runs."""
-
-    batch: int
-    rate: float
-
-
-GRIDS = {
-    "full": list(
-        itertools.starmap(
-            Config, itertools.product((128, 256, 512, 1024), (1e-3, 3e-3, 1e-2, 3e-2))
-        )
-    ),
-    "small": [Config(512, 1e-2)],
-}
 
 
 class Fit(NamedTuple):
@@ -97,15 +54,6 @@ class Fit(NamedTuple):
     seed: int
     accuracy: float
     seconds: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of Adam: accuracies after, and seconds of, every epoch."""
-
-    config: Config
-    accuracies: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
 
 
 class AdamPoint(NamedTuple):
@@ -156,12 +104,16 @@ class Result:
     """The fits of the first seed once more, after all else."""
     runs: list[Run] = field(default_factory=list)
 
+    def seconds_of(self, passes: float) -> list[float]:
+        """Give the seconds of all our fits with so many passes."""
+        return [fit.seconds for fit in (*self.fits, *self.again) if fit.passes == passes]
+
     @functools.cached_property
     def ours(self) -> list[OurPoint]:
         points = []
         for passes in dict.fromkeys(fit.passes for fit in self.fits):
             accuracies = [fit.accuracy for fit in self.fits if fit.passes == passes]
-            times = [fit.seconds for fit in (*self.fits, *self.again) if fit.passes == passes]
+            times = self.seconds_of(passes)
             spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
             points.append(
                 OurPoint(
@@ -173,22 +125,15 @@ class Result:
 
     @functools.cached_property
     def adam(self) -> list[AdamPoint]:
-        fastest = {batch: min(times) for batch, times in self.epoch_seconds().items()}
+        fastest = {batch: min(times) for batch, times in epoch_seconds(self.runs).items()}
         return [
             AdamPoint(
-                *(*run.config, epoch, accuracy),
+                *(run.config.batch, run.config.rate, epoch, accuracy),
                 *(epoch * fastest[run.config.batch], sum(run.seconds[:epoch])),
             )
             for run in self.runs
             for epoch, accuracy in enumerate(run.accuracies, 1)
         ]
-
-    def epoch_seconds(self) -> dict[int, list[float]]:
-        """Give the seconds of all epochs by batch size: the rate does not change the work."""
-        times: dict[int, list[float]] = {}
-        for run in self.runs:
-            times.setdefault(run.config.batch, []).extend(run.seconds)
-        return dict(sorted(times.items()))
 
     def adam_then_ours(self) -> Iterator[Comparison]:
         """Take Adam at its best, in all epochs and after a few, and look for our first fit that is as good."""
@@ -241,68 +186,15 @@ def most_accurate(points: Sequence[Any]) -> Any:
     return max(points, key=lambda point: (point.accuracy, -point.best_seconds))
 
 
-def load(name: str) -> DataSet:
-    """Load images, the training ones up to ROWS."""
-    x, labels, x_test, labels_test = bf.datasets.load(DATA[name], root=images.ROOT)
-    return DataSet(x[:ROWS], labels[:ROWS], x_test, labels_test)
-
-
-def as_tensors(data: DataSet) -> Tensors:
-    """Give the same to PyTorch, images as float32 between 0 and 1."""
-    x, labels, x_test, labels_test = map(torch.tensor, data)
-    return x / 255, labels, x_test / 255, labels_test
-
-
 def our_fit(setting: Setting, data: DataSet, passes: float, seed: int) -> Fit:
     """Fit from the bytes to the trained network, then look at the test rows."""
     x, labels, x_test, labels_test = data
-    sizes = [x.shape[1], *setting.hidden, CLASSES]
     time.sleep(PAUSE_SECONDS)
     began = time.perf_counter()
-    net = bf.Network(sizes, activation=setting.activation, seed=seed)
+    net = bf.Network(setting.sizes, activation=setting.activation, seed=seed)
     bf.fit_refined(net, x, labels, max_passes=passes, seed=seed)
     took = time.perf_counter() - began
     return Fit(passes, seed, float((net.predict(x_test) == labels_test).mean()), took)
-
-
-def adam_run(setting: Setting, data: Tensors, config: Config, epochs: int) -> Run:
-    """Train by Adam, looking at the test rows after every epoch."""
-    x, labels, x_test, labels_test = data
-    run = Run(config)
-    warm_up = torch.arange(min(len(x), WARM_UP_STEPS * config.batch))
-    with torch.inference_mode(False):
-        train(*model_and_adam(setting, config), x, labels, warm_up, config.batch)
-        model, adam = model_and_adam(setting, config)
-        for _ in range(epochs):
-            time.sleep(PAUSE_SECONDS)
-            began = time.perf_counter()
-            train(model, adam, x, labels, torch.randperm(len(x)), config.batch)
-            run.seconds.append(time.perf_counter() - began)
-            with torch.inference_mode():
-                hits = model(x_test).argmax(dim=1) == labels_test
-            run.accuracies.append(hits.double().mean().item())
-    return run
-
-
-def model_and_adam(setting: Setting, config: Config) -> tuple[Any, Any]:
-    """Make a network as PyTorch does by default, and its optimizer. The loss has the softmax of the outputs in it."""
-    torch.manual_seed(0)
-    sizes = [images.PIXELS, *setting.hidden]
-    layers: list[Any] = []
-    for width, next_width in itertools.pairwise(sizes):
-        layers.append(torch.nn.Linear(width, next_width))
-        layers.append(torch.nn.ReLU() if setting.activation == "relu" else torch.nn.Softmax(dim=1))
-    model = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], CLASSES))
-    return model, torch.optim.Adam(model.parameters(), lr=config.rate, fused=True)
-
-
-def train(model: Any, adam: Any, x: Any, labels: Any, order: Any, batch: int) -> None:
-    """Make a step for every batch of the rows in this order."""
-    loss = torch.nn.CrossEntropyLoss()
-    for chosen in order.split(batch):
-        adam.zero_grad()
-        loss(model(x.index_select(0, chosen)), labels.index_select(0, chosen)).backward()
-        adam.step()
 
 
 def measure(
@@ -328,7 +220,7 @@ def measure(
             result.fits.extend(fits(seed))
             for config in grid[seed::seeds]:
                 tell(f"{setting.name}: Adam, batch {config.batch}, rate {config.rate:g}")
-                result.runs.append(adam_run(setting, tensors, config, epochs))
+                result.runs.append(gradient_run(setting, tensors, config, epochs))
         tell(f"{setting.name}: ours, seed 0 again")
         result.again.extend(fits(0))
     for first, second in zip(result.fits[: len(all_passes)], result.again, strict=True):
@@ -376,7 +268,7 @@ def report(result: Result) -> str:
     turns = ", ".join(map(shown, result.turns()))
     epochs = ", ".join(
         f"batch {batch} {shown(min(times))} / {shown(statistics.median(times))} / {shown(max(times))}"
-        for batch, times in result.epoch_seconds().items()
+        for batch, times in epoch_seconds(result.runs).items()
     )
     edges = ", ".join(result.edges())
     beyond = f"Adam's best is at {edges}: more might be found beyond.\n" if edges else ""

@@ -35,7 +35,7 @@ FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 1
 ROWS_PER_NEURON = 25
 """A first chunk has at least so many rows for each neuron of the last hidden layer: they determine the output layer."""
 
-ROWS_PER_SWEEP, FEWEST_SWEEPS = 80, 3
+ROWS_PER_SWEEP, FEWEST_SWEEPS = 100, 3
 """Where each sweep sees all rows there is one for so many of them: fewer rows are learnt by heart in fewer sweeps."""
 
 CALIBRATION_ROWS = 1000
@@ -105,7 +105,7 @@ def fit_refined(
     max_passes : float
         Passes over the data at most, where it is cut into chunks.
     max_sweeps : int, optional
-        Sweeps at most. By default as many as `max_passes` allows; where each sees all rows, one for every 80 of them,
+        Sweeps at most. By default as many as `max_passes` allows; where each sees all rows, one for every 100 of them,
         3 at least.
     chunk_rows : int, optional
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,

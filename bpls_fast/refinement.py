@@ -26,6 +26,7 @@ from bpls_fast.kernels import (
 )
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.report import Recorder
+from bpls_fast.samples import float_of
 from bpls_fast.sweep import (
     LARGEST_EPS,
     Standardization,
@@ -57,7 +58,7 @@ SIGNAL = 0.9
 UNDECIDED = 1e-4
 """The ridge where it is not asked."""
 
-NEARLY = 1.05
+NEARLY = 1.1
 """It takes the first, the largest, whose error is at most so many times the least: the features will yet be fitted."""
 
 
@@ -142,7 +143,7 @@ class Refinement:
         self.standardize = standardize
         self.hidden: Weights = [W.copy() for W in net.weights[:-1]]
         self.failed = False
-        self._inverse: NDArray[np.float64] = np.empty((0, 0))
+        self._inverse: Array = np.empty((0, 0))
         self._directions: Weights = []
         self._gradients: Weights = []
         self._slope = 0.0
@@ -156,16 +157,23 @@ class Refinement:
 
         `total` is the weight of all rows that it is of, X and `weights` are some of them.
 
-        The ridge of a hidden layer is so large that the inverse is as accurate as a factor, and it is quicker to apply.
+        The ridge of a hidden layer is so large that the inverse is as accurate as a factor, even rounded to the type of
+        the arithmetic, and it is quicker to apply.
         """
         # What is not finite any more is refused by the first step.
         with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
+            dtype, eye = float_of(X), np.eye(len(G))
             if not G.diagonal().any():
-                self._inverse = np.eye(len(G))
+                self._inverse = eye.astype(dtype)
                 return
-            T = self._scales(G, X, weights)
-            inverse = solve_growing(T.between(G), total * np.eye(len(G)), self.record)
-            self._inverse = T.back(T.back(inverse).T)
+            if self.standardize:
+                T = self._scales(G, X, weights)
+                inverse = solve_growing(T.between(G), total * eye, self.record)
+                inverse = T.back(T.back(inverse).T)
+            else:
+                inverse = solve_growing(G, total * eye, self.record)
+            narrow = inverse.astype(dtype)
+            self._inverse = narrow if np.isfinite(narrow).all() else inverse
 
     def _scales(self, G: NDArray[np.float64], X: Array, weights: Array | None) -> Standardization:
         """Give how columns whose Gram matrix is G are centred and scaled for a ridge: not at all, or to variance 1."""
@@ -330,7 +338,8 @@ class Refinement:
                     scale = self.net.scale_of(rows.X)
                     gradient = host(cross(rows.X, D, bias=self.net.bias, scale=scale))
                 with self.record.phase("solve"):
-                    step = linear(self._inverse, gradient / total)
+                    right = (gradient / total).astype(self._inverse.dtype)
+                    step = linear(self._inverse, right).astype(np.float64, copy=False)
             gradient /= total
             step /= curvature + DAMPING * curvature.mean() + flat
             gradients.insert(0, gradient)

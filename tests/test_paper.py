@@ -233,6 +233,20 @@ def test_an_epoch_of_single_rows_improves_a_classifier() -> None:
 
 
 @needs_torch
+def test_weights_within_an_epoch_are_those_of_its_first_rows() -> None:
+    labels = np.arange(25) % 10
+    X = np.random.default_rng(0).integers(0, 256, (25, 20), dtype=np.uint8)
+    start = bf.Network([20, 8, 10], seed=1).weights
+    within = list(gradient.epochs("SGD", start, X, labels, 2, every=10))
+    after = list(gradient.epochs("SGD", start, X, labels, 2))
+    assert len(within) == 2 * 3
+    for epoch in range(2):
+        for W, V in zip(within[3 * epoch + 2], after[epoch], strict=True):
+            np.testing.assert_array_equal(W, V)
+    assert not np.array_equal(within[0][0], within[1][0])
+
+
+@needs_torch
 def test_an_unknown_gradient_method_is_told_which_there_are() -> None:
     with pytest.raises(ValueError, match=r"'Newton'; expected one of Adam, NAG, SGD, AdaGrad"):
         gradient.train_many(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bpls_fast.paper.published import GRADIENT_METHODS
 
-__all__ = ["epochs", "seconds_per_step", "torch_installed", "train_many"]
+__all__ = ["epochs", "optimizer", "seconds_per_step", "torch_installed", "train_many"]
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ def train_many(
     """
     torch = _torch()
     layers = [torch.tensor(W, requires_grad=True) for W in weights]
-    optimizer = _optimizer(method, layers, learning_rate)
+    descent = optimizer(method, layers, learning_rate)
     act = torch.sigmoid if activation == "sigmoid" else torch.nn.Identity()
     rows, targets = torch.tensor(X), torch.tensor(Y)
     order = np.random.default_rng(0)
@@ -78,15 +78,21 @@ def train_many(
             outputs = rows[row].expand(len(Y), 1, -1)
             for W in layers:
                 outputs = act(outputs @ W)
-            optimizer.zero_grad()
+            descent.zero_grad()
             # The mean over the outputs of each run, summed over the runs: each has the gradient of its own.
             (outputs[:, 0] - targets[:, row]).square().mean(dim=1).sum().backward()
-            optimizer.step()
+            descent.step()
     return [W.detach().numpy() for W in layers]
 
 
 def epochs(
-    method: str, weights: Sequence[Array], X: Array, labels: Array, count: int, seed: int = 0
+    method: str,
+    weights: Sequence[Array],
+    X: Array,
+    labels: Array,
+    count: int,
+    seed: int = 0,
+    every: int | None = None,
 ) -> Iterator[list[Array]]:
     """Train a softmax classifier row by row; give its weights, biases in their last rows, after every epoch.
 
@@ -103,16 +109,20 @@ def epochs(
         Epochs.
     seed : int
         Of the order of the rows, which is drawn anew for every epoch.
+    every : int, optional
+        Give the weights after this many rows, too, not only after an epoch.
     """
     step, layers = _single_row_step(method, weights, X, labels)
     order = np.random.default_rng(seed)
     for _ in range(count):
-        for row in order.permutation(len(X)):
-            step(row)
-        yield [
-            np.vstack([layer.weight.detach().T, layer.bias.detach()[np.newaxis]])
-            for layer in layers
-        ]
+        rows = order.permutation(len(X))
+        for first in range(0, len(X), every or len(X)):
+            for row in rows[first : first + (every or len(X))]:
+                step(row)
+            yield [
+                np.vstack([layer.weight.detach().T, layer.bias.detach()[np.newaxis]])
+                for layer in layers
+            ]
 
 
 def seconds_per_step(
@@ -141,18 +151,19 @@ def _single_row_step(
         layer.load_state_dict({"weight": torch.tensor(W[:-1].T), "bias": torch.tensor(W[-1])})
         layers += [layer, torch.nn.Softmax(1)]
     model = torch.nn.Sequential(*layers[:-1])  # the loss has the last softmax in it
-    optimizer = _optimizer(method, list(model.parameters()), LEARNING_RATE)
+    descent = optimizer(method, list(model.parameters()), LEARNING_RATE)
 
     def step(row: int) -> None:
-        optimizer.zero_grad()
+        descent.zero_grad()
         outputs = model(rows[row : row + 1])
         torch.nn.functional.cross_entropy(outputs, classes[row : row + 1]).backward()
-        optimizer.step()
+        descent.step()
 
     return step, layers[::2]
 
 
-def _optimizer(method: str, parameters: list[Any], learning_rate: float) -> Any:
+def optimizer(method: str, parameters: list[Any], learning_rate: float) -> Any:
+    """Make PyTorch's optimizer of that name, fused: its fastest form on a CPU."""
     optim = _torch().optim
     if method == "Adam":
         return optim.Adam(parameters, learning_rate, fused=True)
