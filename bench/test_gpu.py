@@ -10,8 +10,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 @pytest.fixture
 def device() -> None:
-    pytest.importorskip("numba", reason="numba-cuda is not installed", exc_type=ImportError)
-    runtime = pytest.importorskip("bpls_fast.cuda.runtime", exc_type=ImportError)
+    try:
+        from bpls_fast.cuda import runtime
+    except ImportError as error:
+        pytest.skip(str(error))
     if not runtime.cuda.is_available():
         pytest.skip("no NVIDIA GPU")
     if runtime.simulated and not SMALL:

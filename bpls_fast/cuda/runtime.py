@@ -19,7 +19,7 @@ PIP = 'pip install "bpls_fast[cuda]"'
 try:
     version("numba-cuda")
     from numba import cuda
-    from numba.core import config
+    from numba.cuda.core import config
 except (PackageNotFoundError, ImportError) as error:
     raise ImportError(f"backend 'cuda' needs the package numba-cuda: {PIP}") from error
 
@@ -43,8 +43,14 @@ def device_function(function: Callable[..., Any]) -> Any:
 
 
 def launch(compiled: Kernel, grid: int | tuple[int, ...], block: Any, *arguments: Any) -> None:
-    """Run a kernel on the current stream."""
-    compiled[grid, block, _stream.get()](*arguments)
+    """Run a kernel on the current stream. That a small grid leaves a GPU idle is no news: numba need not warn of it."""
+    told = config.CUDA_LOW_OCCUPANCY_WARNINGS
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    try:
+        configured = compiled[grid, block, _stream.get()]
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = told
+    configured(*arguments)
 
 
 def require_device() -> None:
