@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from bpls_fast.activation import Activation, activations
 from bpls_fast.backend import beside, device_kernels, host, on_device, placed
 from bpls_fast.kernels import linear
+
+if TYPE_CHECKING:
+    from bpls_fast.formats.parts import Parts
 
 __all__ = ["Cost", "Network"]
 
@@ -265,23 +268,9 @@ class Network:
 
         The file appears whole or not at all. Labels must be numbers, booleans or strings.
         """
-        for layer, W in enumerate(self._weights):
-            check_finite(W, f"weights[{layer}]")
-        from bpls_fast import (
-            model_file,
-        )  # loads zipfile and more, which a network that stays here does not need
+        from bpls_fast.formats import npz
 
-        model_file.write(
-            path,
-            {
-                "layer_sizes": list(self.layer_sizes),
-                "activations": [a.name for a in self.activations],
-                "bias": self.bias,
-                "input_scale": self.input_scale,
-            },
-            self._weights,
-            self.classes,
-        )
+        npz.write(path, self._parts())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
@@ -297,21 +286,178 @@ class Network:
         ...     bf.Network.load(path)
         Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
         """
-        from bpls_fast import model_file
+        from bpls_fast.formats import npz
 
-        header, weights, classes = model_file.read(path)
+        return cls._of_parts(npz.read(path), repr(os.fspath(path)))
+
+    def to_safetensors(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a safetensors file, the one that `bpls::Network` loads in C++.
+
+        Its tensors are `layers.0.weight` (inputs, neurons), `layers.0.bias` and so on in float64; activations, scale of
+        the inputs and labels are in the metadata. Labels must be numbers, booleans or strings.
+        """
+        from bpls_fast.formats import safetensors
+
+        safetensors.write(path, self._parts())
+
+    @classmethod
+    def from_safetensors(cls, path: str | os.PathLike[str]) -> Network:
+        """Read a network that `to_safetensors` wrote, to the bit; any other file raises ValueError.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "net.safetensors")
+        ...     bf.Network([4, 3, 2]).to_safetensors(path)
+        ...     bf.Network.from_safetensors(path)
+        Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
+        """
+        from bpls_fast.formats import safetensors
+
+        return cls._of_parts(safetensors.read(path), repr(os.fspath(path)))
+
+    def to_onnx(self, path: str | os.PathLike[str], *, input_dtype: str = "float32") -> None:
+        """Write the network as an ONNX model, opset 13, that computes in float32; no package is needed for that.
+
+        Its one input is `inputs` (rows, inputs), its one output `outputs`, what `forward` gives. The scale of the
+        inputs is in the weights of the first layer. Labels must be numbers, booleans or strings; they are in the
+        metadata.
+
+        Parameters
+        ----------
+        path : path
+        input_dtype : {"float32", "uint8"}
+            What the model takes. Rows of bytes are scaled as `forward` does it: by `input_scale`, or by 1/255 without.
+        """
+        from bpls_fast.formats import onnx
+
+        onnx.write(path, self._parts(), input_dtype)
+
+    @classmethod
+    def from_onnx(cls, path: str | os.PathLike[str]) -> Network:
+        """Read an ONNX model that is a chain of layers, ours or another tool's; any other raises ValueError.
+
+        Layers are Gemm, or MatMul and Add; activations those of `bpls_fast.activations`. The network takes the numbers
+        that the model takes: `input_scale` is 1, also for bytes. Nothing is executed and no other file is opened.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "net.onnx")
+        ...     bf.Network([4, 3, 2], "tanh").to_onnx(path)
+        ...     bf.Network.from_onnx(path)
+        Network([4, 3, 2], activation='tanh', output_activation='softmax', bias=True)
+        """
+        from bpls_fast.formats import onnx
+
+        return cls._of_parts(onnx.read(path), repr(os.fspath(path)))
+
+    def to_torch(self, dtype: Any = None) -> Any:
+        """Give the network as a PyTorch module, `nn.Sequential`, to run or to train on; it shares no memory with ours.
+
+        The scale of the inputs, if the network has one, is in the weights of the first layer.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, optional
+            The type of its parameters; by default PyTorch's own, float32.
+
+        Examples
+        --------
+        >>> import torch
+        >>> import bpls_fast as bf
+        >>> bf.Network([4, 3, 2], "tanh").to_torch(torch.float64)
+        Sequential(
+          (0): Linear(in_features=4, out_features=3, bias=True)
+          (1): Tanh()
+          (2): Linear(in_features=3, out_features=2, bias=True)
+          (3): Softmax(dim=-1)
+        )
+        """
+        from bpls_fast.formats import torch
+
+        return torch.to_module(self._parts(), dtype)
+
+    @classmethod
+    def from_torch(cls, module: Any) -> Network:
+        """Give the network that a PyTorch module computes: Linear layers in `nn.Sequential`, each with an activation.
+
+        The network takes the numbers that the module takes: `input_scale` is 1, also for bytes. Set it to 1/255 if the
+        module was trained on bytes divided by 255 and the network shall take the bytes themselves. Dropout does nothing
+        to a prediction and is left out; a module of any other kind raises ValueError.
+
+        Examples
+        --------
+        >>> import torch
+        >>> import bpls_fast as bf
+        >>> bf.Network.from_torch(torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)))
+        Network([4, 3, 1], activation='relu', output_activation='identity', bias=True)
+        """
+        from bpls_fast.formats import torch
+
+        return cls._of_parts(torch.of_module(module), "module")
+
+    def to_c_header(
+        self, path: str | os.PathLike[str], name: str = "network", *, dtype: str = "float32"
+    ) -> None:
+        """Write the network as one C header, weights and forward pass: C99 or C++, no allocation, <math.h> at most.
+
+        It defines `<name>_forward(x, y)`, `<name>_decision(x, y)`, and with `classes` `<name>_predict(x)`, the number
+        of the class, and `<name>_classes`, the labels as strings. The scale of the inputs is in the weights.
+
+        Parameters
+        ----------
+        path : path
+        name : str
+            What all names in the header begin with.
+        dtype : {"float32", "float64"}
+            The type that it computes in, `float` or `double`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import bpls_fast as bf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "net.h"
+        ...     bf.Network([4, 3, 2], "tanh").to_c_header(path, "net")
+        ...     "void net_forward(const float *x, float *y)" in path.read_text()
+        True
+        """
+        from bpls_fast.formats import c_header
+
+        c_header.write(path, self._parts(), name, dtype)
+
+    def _parts(self) -> Parts:
+        """Give what a format carries of this network, once its weights were looked at."""
+        from bpls_fast.formats.parts import Parts
+
+        for layer, W in enumerate(self._weights):
+            check_finite(W, f"weights[{layer}]")
+        names = [a.name for a in self.activations]
+        return Parts(
+            self.layer_sizes, names, self.bias, self.input_scale, self._weights, self.classes
+        )
+
+    @classmethod
+    def _of_parts(cls, parts: Parts, source: str) -> Network:
+        """Give the network that was read from a source, once all of it was checked."""
         net = cls.__new__(cls)
         try:
-            *hidden, output = header["activations"]
-            net._shape(header["layer_sizes"], hidden, output, header["bias"], header["input_scale"])
-            net.weights = weights
-            if classes is not None and classes.shape != (net.layer_sizes[-1],):
+            *hidden, output = parts.activations
+            net._shape(parts.layer_sizes, hidden, output, parts.bias, parts.input_scale)
+            net.weights = parts.weights
+            if parts.classes is not None and parts.classes.shape != (net.layer_sizes[-1],):
                 raise ValueError(
-                    f"classes have shape {classes.shape}; expected ({net.layer_sizes[-1]},)"
+                    f"classes have shape {parts.classes.shape}; expected ({net.layer_sizes[-1]},)"
                 )
-        except (TypeError, ValueError, LookupError) as error:
-            raise ValueError(f"{os.fspath(path)!r} holds no valid network: {error}") from error
-        net.classes = classes
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{source} holds no valid network: {error}") from error
+        net.classes = parts.classes
         return net
 
     def scale_of(self, X: NDArray[Any]) -> float:

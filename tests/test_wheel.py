@@ -80,6 +80,7 @@ def test_the_wheel_contains_no_test_bench_or_data_file() -> None:
         "csrc/python/*.cpp",
         "bpls_fast/_core.pyi",
         "tests/test_wheel.py",
+        "examples/python/*.py",
     ],
 )
 def test_the_sdist_contains(pattern: str) -> None:

@@ -1,0 +1,39 @@
+"""Learn from rows as they arrive, while the task slowly turns; what is kept of them does not grow.
+
+A point belongs to the class of its sector, and the sectors turn by 90 degrees over the stream. The network that goes on
+learning follows them, the one that stopped after the first chunks does not.
+"""
+
+import copy
+
+import numpy as np
+
+import bpls_fast as bf
+
+CHUNKS, ROWS, SECTORS = 40, 1000, 4
+
+
+def chunk(number):
+    """Give points and the sectors that they lie in at this time."""
+    x = np.random.default_rng(number).normal(size=(ROWS, 2))
+    angle = np.arctan2(x[:, 1], x[:, 0]) - 0.5 * np.pi * number / CHUNKS
+    return x, (angle * SECTORS / (2 * np.pi)).astype(int) % SECTORS
+
+
+def main():
+    """Predict every chunk before learning it, with both networks."""
+    model = bf.BPLSClassifier((30,), "tanh", random_state=0)
+    stopped = None
+    print("chunk   learning   stopped")
+    for number in range(CHUNKS):
+        x, y = chunk(number)
+        if number == 10:
+            stopped = copy.deepcopy(model)
+        if stopped and number % 5 == 4:
+            print(f"{number:5}   {model.score(x, y):8.1%}   {stopped.score(x, y):7.1%}")
+        model.partial_fit(x, y, classes=range(SECTORS))
+    assert model.score(x, y) > stopped.score(x, y) + 0.1
+
+
+if __name__ == "__main__":
+    main()
