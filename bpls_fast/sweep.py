@@ -31,7 +31,7 @@ LARGEST_EPS = (
 
 
 LARGE_SYSTEM = 256
-"""Unknowns from which on a fit on the GPU solves there. Fewer are solved sooner than launches follow each other."""
+"""Unknowns from which on a fit on the GPU solves there: fewer are little work for many launches. Not yet measured."""
 
 LARGEST_OFFSET, LARGEST_FLOAT32_OFFSET = 1e4, 30.0
 """Standard deviations that the mean of a column may be from zero before a Gram matrix says little of its variance."""

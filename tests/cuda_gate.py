@@ -27,7 +27,8 @@ ARCHITECTURES = tuple(arch for family in ASSEMBLED.values() for arch in family)
 SHARED_BYTES = 48 * 1024
 COLUMNS = ("kernel", "threads", "shared bytes", *(f"sm_{arch}" for arch in ARCHITECTURES))
 
-# Registers, threads, blocks and shared bytes of a multiprocessor, by compute capability (CUDA programming guide).
+# Registers, threads, blocks and shared bytes of a multiprocessor, by compute capability, as in the
+# CUDA toolkit's programming guide and cuda_occupancy.h.
 REGISTERS = 65536
 THREADS = dict.fromkeys(ARCHITECTURES, 1536) | {"75": 1024, "80": 2048, "90": 2048, "100": 2048}
 BLOCKS = {"75": 16, "80": 32, "86": 16, "89": 24, "90": 32, "100": 32, "120": 24}
@@ -264,14 +265,14 @@ def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
 def occupancy(arch: str, registers: int, threads: int, shared: int) -> float:
     """Give the share of a multiprocessor's threads that can be resident, by registers, threads and shared memory.
 
-    Registers are given to a warp 256 at a time, shared memory to a block 128 bytes at a time, and 1 KiB on top from
-    sm_80 on.
+    The rules of cuda_occupancy.h: registers are given to a warp 256 at a time, in each quarter of a multiprocessor, and
+    shared memory to a block 128 bytes at a time, with 1 KiB on top (sm_75: 256 bytes, nothing on top).
     """
     warps = -(-threads // 32)
     of_warp = -(-registers * 32 // 256) * 256
-    by_registers = REGISTERS // of_warp // warps
-    system = 0 if arch == "75" else 1024
-    of_block = -(-(shared + system) // 128) * 128
+    by_registers = 4 * (REGISTERS // 4 // of_warp) // warps
+    step, system = (256, 0) if arch == "75" else (128, 1024)
+    of_block = -(-(shared + system) // step) * step
     by_shared = SHARED[arch] * 1024 // of_block if of_block else BLOCKS[arch]
     blocks = min(THREADS[arch] // (32 * warps), by_registers, by_shared, BLOCKS[arch])
     return blocks * 32 * warps / THREADS[arch]

@@ -124,6 +124,13 @@ def test_arrays_of_the_cpu_are_no_device_arrays() -> None:
     [
         ("80", 32, 256, 0, 1.0),  # 8 blocks of 8 warps
         ("80", 128, 256, 0, 0.25),  # 65,536 registers hold 2 blocks
+        (
+            "80",
+            118,
+            32,
+            0,
+            0.25,
+        ),  # 16 warps, four in each quarter, though 65,536 registers would hold 17
         ("75", 32, 64, 0, 1.0),  # 16 blocks of 64 are all of its threads
         ("75", 32, 32, 0, 0.5),  # 16 blocks of 32 are half
         ("90", 32, 128, 48 * 1024, 0.25),  # 228 KiB hold 4 blocks of 49 KiB

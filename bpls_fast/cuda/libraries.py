@@ -17,7 +17,7 @@ from bpls_fast.cuda.array import Array
 __all__ = ["choice", "products", "solve"]
 
 SMALLEST_PRODUCT = 256
-"""Columns from which on cuBLAS makes the tiles of a Gram matrix."""
+"""Columns from which on cuBLAS makes the tiles of a Gram matrix. Not yet measured, like the next."""
 
 SMALLEST_SYSTEM = 256
 """Unknowns from which on cuSOLVER factors."""
