@@ -3,6 +3,8 @@
 They need an NVIDIA GPU, or with small sizes numba-cuda's simulator, and are skipped without.
 """
 
+import importlib
+
 import pytest
 from gpu import CASES, SMALL, Case, main, on_gpu, table
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -16,8 +18,10 @@ def device() -> None:
         pytest.skip(str(error))
     if not runtime.cuda.is_available():
         pytest.skip("no NVIDIA GPU")
-    if runtime.simulated and not SMALL:
-        pytest.skip("the simulator is for small sizes: BPLS_BENCH_SMALL=1")
+    if runtime.simulated:
+        if not SMALL:
+            pytest.skip("the simulator is for small sizes: BPLS_BENCH_SMALL=1")
+        importlib.import_module("cuda_scheduler").install()  # of tests/
 
 
 @pytest.mark.usefixtures("device")
@@ -40,8 +44,16 @@ def test_gpu_kernel(benchmark: BenchmarkFixture, case: Case, backend: str) -> No
     benchmark.extra_info["error"] = error
 
 
-def test_every_kernel_has_a_row_of_the_computed_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_kernel_has_a_row_of_the_computed_table() -> None:
     assert len(table()) == len(CASES) + 2
-    if SMALL:
-        main()
-        assert "Computed from data sheets" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("device")
+def test_on_a_gpu_every_kernel_has_a_row_of_the_measured_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main()
+    computed, _, measured = capsys.readouterr().out.partition("Measured here")
+    for case in CASES:
+        assert f"| {case.name} |" in computed
+        assert f"| {case.name} |" in measured
