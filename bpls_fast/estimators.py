@@ -815,9 +815,10 @@ def _moments(X: Array, weights: Array | None) -> tuple[Array, Array]:
             part = slice(begin, begin + BLOCK)
             yield weights[part], X[part].astype(np.float64)
 
+    # Not by @: the threads that BLAS would start for it spin on for a while, in the way of our own.
     total = weights.sum()
-    mean = sum(w @ x for w, x in blocks()) / total
-    variance = sum(w @ np.square(x - mean) for w, x in blocks()) / total
+    mean = sum(np.einsum("i,ij->j", w, x) for w, x in blocks()) / total
+    variance = sum(np.einsum("i,ij->j", w, np.square(x - mean)) for w, x in blocks()) / total
     return mean, np.sqrt(variance)
 
 

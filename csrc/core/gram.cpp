@@ -34,7 +34,7 @@ constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so with
 std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
     const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
     const std::size_t slots =
-        std::max<std::size_t>({1, rows / wanted, std::min<std::size_t>(4, rows / 1024)});
+        std::max<std::size_t>({1, rows / wanted, std::min<std::size_t>(4, rows / 512)});
     const std::size_t even = std::max<std::size_t>(1, (rows + slots - 1) / slots);
     return round_up(even, slots < 8 ? 64 : kernels::integer_block_rows);
 }
