@@ -1,7 +1,7 @@
 """The activations by name: forward, inverse and derivatives on the compiled core.
 
 They take float32 and float64 arrays of any shape and strides and give new arrays of the same shape and
-dtype. NaN gives NaN; an infinity gives the limit.
+dtype, on the GPU if that is where they are. NaN gives NaN; an infinity gives the limit.
 
 Accuracy, at every instruction-set level, for float32 (forward: tested with every float32 there is) and for
 float64 (tested on dense samples), in units of the last place (ULP):
@@ -24,6 +24,7 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
+from bpls_fast.backend import device_kernels
 
 __all__ = ["Activation", "activations"]
 
@@ -62,6 +63,9 @@ class Activation(NamedTuple):
 
     def forward(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
         """Give act(z). Softmax runs along the last axis; a row with +inf, or of -inf only, is NaN."""
+        if (gpu := device_kernels("auto", z)) is not None:
+            on_gpu: NDArray[Any] = gpu.forward(self.name, z)
+            return on_gpu
         return _core.forward(self.name, z, n_threads)
 
     def inverse(
@@ -85,6 +89,9 @@ class Activation(NamedTuple):
         n_threads : int, optional
             Threads of this call.
         """
+        if (gpu := device_kernels("auto", n)) is not None:
+            on_gpu: NDArray[Any] = gpu.inverse(self.name, n, margin)
+            return on_gpu
         return _core.inverse(self.name, n, margin, n_threads)
 
     def derivative(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
@@ -92,6 +99,9 @@ class Activation(NamedTuple):
 
         At its kink ReLU gives 0 and leaky ReLU its slope below, 0.01.
         """
+        if (gpu := device_kernels("auto", z)) is not None:
+            on_gpu: NDArray[Any] = gpu.derivative(self.name, z)
+            return on_gpu
         return _core.derivative(self.name, z, n_threads)
 
     def jacobian(self, v: ArrayLike, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
@@ -106,6 +116,9 @@ class Activation(NamedTuple):
         n_threads : int, optional
             Threads of this call.
         """
+        if (gpu := device_kernels("auto", v, n)) is not None:
+            on_gpu: NDArray[Any] = gpu.jacobian(self.name, v, n)
+            return on_gpu
         return _core.jacobian(self.name, v, n, n_threads)
 
     def squared_slopes(self, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[float64]:
@@ -117,6 +130,9 @@ class Activation(NamedTuple):
         n_threads : int, optional
             Threads of this call.
         """
+        if (gpu := device_kernels("auto", n)) is not None:
+            on_gpu: NDArray[float64] = gpu.squared_slopes(self.name, n)
+            return on_gpu
         return _core.squared_slopes(self.name, n, n_threads)
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bpls_fast.backend import beside, host, on_device, placed
+from bpls_fast.kernels import missed
 from bpls_fast.network import Network
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import (
@@ -49,6 +51,7 @@ def fit_classifier(
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
+    backend: str = "auto",
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> FitReport:
@@ -97,6 +100,9 @@ def fit_classifier(
         Weights >= 0 of the rows, in the solves and in the miss rate.
     class_weight : "balanced" or mapping from labels to weights, optional
         Multiplies the weights of the rows.
+    backend : {"auto", "cpu", "cuda"}
+        Where the fit runs: "auto" on the GPU if X is there, else on the CPU. With "cuda" X is moved to the GPU once, or
+        part by part where it does not fit.
     verbose : int
         1 shows a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
@@ -123,6 +129,8 @@ def fit_classifier(
     check_count(max_iter, "max_iter")
     check_count(full_sweeps, "full_sweeps")
     floor = _checked_floor(label_floor, len(classes))
+    data: tuple[Array, Array | None] = placed(backend, X, weights)
+    X, weights = data
     start = net.with_weights(net.weights)
     start.input_scale, start.classes = net.scale_of(X), classes
     with Recorder("Algorithm 2", eps, steps=max_iter, verbose=verbose, callback=callback) as record:
@@ -136,7 +144,9 @@ def fit_classifier(
             margin=_natural_margins(net) if margin is None else margin,
         )
         of_class = class_targets(len(classes), net.activations[-1], floor)
-        rows = Rows(X, of_class.astype(float_of(X))[labels], labels, weights)
+        B = of_class.astype(float_of(X))[labels]
+        rows = Rows(X, beside(X, B), beside(X, labels), weights)
+        record.report.backend = "cuda" if on_device(X) else "cpu"
         with record.phase("forward"):
             _, *hidden = start.layer_inputs(X)
         begin = Estimate(start, hidden, np.arange(len(X)), np.inf)
@@ -226,14 +236,14 @@ def _estimate(net: Network, weights: Weights, rows: Rows, record: Recorder) -> E
         net = net.with_weights(weights)
         A = net.layer_inputs(rows.X)
         outputs = net.last_layer(A[-1])
-        missed = np.flatnonzero(outputs.argmax(axis=1) != rows.labels)
+        misses = missed(outputs, rows.labels)
     if rows.weights is None:
-        miss_rate = len(missed) / len(rows.X)
+        miss_rate = len(misses) / len(rows.X)
     else:
-        miss_rate = float(rows.weights[missed].sum(dtype=float) / rows.weights.sum(dtype=float))
-    record.report.misses.append(len(missed))
+        miss_rate = float(rows.weights[misses].sum(dtype=float) / rows.weights.sum(dtype=float))
+    record.report.misses.append(len(misses))
     record.report.accuracy.append(1 - miss_rate)
-    return Estimate(net, A[1:], missed, miss_rate)
+    return Estimate(net, A[1:], misses, miss_rate)
 
 
 def _blend(weights: Weights, of_misses: Weights, m: float) -> Weights:
@@ -254,7 +264,7 @@ def _best_margins(begin: Estimate, sweep: Sweep, rows: Rows, sweeps: int) -> lis
     natural = sweep.margins
     if all(a.name in ("identity", "relu") for a in begin.net.activations[:-1]):
         return natural  # they have no end that a target must be kept off
-    counted = np.arange(len(rows.X)) if rows.weights is None else np.flatnonzero(rows.weights)
+    counted = np.arange(len(rows.X)) if rows.weights is None else np.flatnonzero(host(rows.weights))
     evenly = np.linspace(0, len(counted) - 1, min(len(counted), SEARCH_ROWS)).astype(np.intp)
     chosen = counted[evenly]
     rows, begin = rows.take(chosen), begin._replace(hidden=begin.of(chosen))

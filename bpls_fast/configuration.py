@@ -1,11 +1,15 @@
 """What was built and what is in use, and where the C++ library lies."""
 
 import os
+from importlib.util import find_spec
 from typing import Any
 
 from bpls_fast import _core
 
 __all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
+
+
+_CUDA_PACKAGES = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
 
 
 def config() -> dict[str, Any]:
@@ -28,7 +32,7 @@ def config() -> dict[str, Any]:
 
 
 def show_config() -> None:
-    """Print the configuration.
+    """Print the configuration, and what there is of the GPU backend: packages, driver, devices, libraries.
 
     Examples
     --------
@@ -49,6 +53,23 @@ def show_config() -> None:
         flags = f"  [{now['flags'][level]}]" if now["flags"][level] else ""
         print(f"  {level:<10} {state}{flags}")
     print(f"threads    {now['threads']} ({threads})")
+    _show_cuda()
+
+
+def _show_cuda() -> None:
+    packages = {name: find_spec(module) for name, module in _CUDA_PACKAGES.items()}
+    there = ", ".join(name if found else f"{name} missing" for name, found in packages.items())
+    print(f"cuda       {there}")
+    if packages["numba-cuda"] is None:
+        print('  for NVIDIA GPUs: pip install "bpls_fast[cuda]"')
+        return
+    from bpls_fast.cuda import libraries, runtime
+
+    print(f"  driver     {runtime.driver()}")
+    for number, device in enumerate(runtime.devices()):
+        print(f"  device {number}   {', '.join(device.values())}")
+    for what, by in libraries.choice().items():
+        print(f"  {what:<10} {by}")
 
 
 def get_include() -> str:

@@ -166,6 +166,7 @@ class _BPLS(BaseEstimator):  # type: ignore[misc]
             patience=self.n_iter_no_change,
             sample_weight=weights,
             seed=start.seed,
+            backend=self.backend,
             verbose=self.verbose,
             **options,
         )
@@ -322,6 +323,8 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         Multiplies the weights of the rows. In `partial_fit`, "balanced" goes by all rows so far.
     random_state : int, numpy.random.RandomState or None
         What the start is drawn with. The same number gives the same bits.
+    backend : {"auto", "cpu", "cuda"}
+        Where `fit` runs: "cuda" is an NVIDIA GPU, "auto" the CPU. `partial_fit` and `predict` run on the CPU.
     verbose : int
         1 shows a progress bar.
 
@@ -373,6 +376,7 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         margin: float | Sequence[float] | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
+        backend: str = "auto",
         verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -391,6 +395,7 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
         self.margin = margin
         self.class_weight = class_weight
         self.random_state = random_state
+        self.backend = backend
         self.verbose = verbose
 
     def fit(
@@ -437,6 +442,7 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
                 standardize=rows.dtype != np.uint8,
                 sample_weight=weights,
                 class_weight=self.class_weight,
+                backend=self.backend,
                 verbose=self.verbose,
             )
         self._finish(start)
@@ -584,6 +590,8 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         Of the paper's algorithm: as in `bpls_fast.fit_injective`.
     random_state : int, numpy.random.RandomState or None
         What the start is drawn with. The same number gives the same bits.
+    backend : {"auto", "cpu", "cuda"}
+        Where `fit` runs: "cuda" is an NVIDIA GPU, "auto" the CPU. `partial_fit` and `predict` run on the CPU.
     verbose : int
         1 shows a progress bar.
 
@@ -632,6 +640,7 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         choose_output: str = "mean",
         margin: float | Sequence[float] = 1e-2,
         random_state: Any = None,
+        backend: str = "auto",
         verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -650,6 +659,7 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
         self.choose_output = choose_output
         self.margin = margin
         self.random_state = random_state
+        self.backend = backend
         self.verbose = verbose
 
     def fit(
@@ -693,6 +703,7 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
                 margin=self.margin,
                 standardize=rows.dtype != np.uint8,
                 sample_weight=weights,
+                backend=self.backend,
                 verbose=self.verbose,
             )
         self._finish(start)

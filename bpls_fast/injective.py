@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bpls_fast.backend import on_device, placed
+from bpls_fast.kernels import column_sums
 from bpls_fast.network import Network
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import checked_regression
@@ -33,6 +35,7 @@ def fit_injective(
     margin: float | Sequence[float] = 1e-2,
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> FitReport:
@@ -67,6 +70,9 @@ def fit_injective(
         than 10⁴ standard deviations (30 of float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows.
+    backend : {"auto", "cpu", "cuda"}
+        Where the fit runs: "auto" on the GPU if X is there, else on the CPU. With "cuda" X is moved to the GPU once, or
+        part by part where it does not fit.
     verbose : int
         1 shows a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
@@ -92,6 +98,8 @@ def fit_injective(
     if choose_output == "label":
         raise ValueError("choose_output is 'label'; expected another, there are no labels here")
     safeguard = bool(safeguard) and len(net.weights) > 1
+    data: tuple[Array, Array, Array | None] = placed(backend, X, Y, sample_weight)
+    X, Y, sample_weight = data
     start = net.with_weights(net.weights)
     start.input_scale = net.scale_of(X)
     with Recorder(
@@ -108,6 +116,7 @@ def fit_injective(
         )
         record.report.margins = sweep.margins
         record.report.iterations = 1
+        record.report.backend = "cuda" if on_device(X) else "cpu"
         best, least = start, np.inf
         stopped = "the best of three candidates" if safeguard else "one sweep"
         for name, candidate, A in _candidates(start, sweep, X, Y, sample_weight, safeguard):
@@ -157,5 +166,6 @@ def _candidates(
 def _error(outputs: Array, Y: Array, sample_weight: Array | None) -> float:
     """Root-mean-square error over rows and outputs."""
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.square(outputs - Y, dtype=np.float64).mean(axis=1)
-        return float(np.sqrt(np.average(squares, weights=sample_weight)))
+        E = outputs - Y
+        total = len(Y) if sample_weight is None else sample_weight.sum(dtype=np.float64)
+        return float(np.sqrt(column_sums(E, E, sample_weight).mean() / total))

@@ -6,8 +6,11 @@ go in as they lie in memory: any strides, read-only or not, without a copy.
 
 Arguments that all of them share
 --------------------------------
+backend : {"auto", "cpu", "cuda"}
+    Where the call runs: "auto" where its arrays are. Arrays of the GPU are read without a copy and give arrays of the
+    GPU (`bpls_fast.cuda.Array`); with "cuda" NumPy's are moved there, and the result back.
 n_threads : int, optional
-    Threads of this call. The default is `BPLS_NUM_THREADS` where that is set, else OpenMP's maximum,
+    Threads of this call on the CPU. The default is `BPLS_NUM_THREADS` where that is set, else OpenMP's maximum,
     and never more than a limit that threadpoolctl has lowered since the import. In a forked child
     it is always one.
 
@@ -24,12 +27,25 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
+from bpls_fast.backend import device_kernels
 
-__all__ = ["cross", "gram", "linear", "solve", "solve_batched", "solve_layer", "tangent"]
+__all__ = [
+    "column_sums",
+    "cross",
+    "gram",
+    "linear",
+    "missed",
+    "residual",
+    "solve",
+    "solve_batched",
+    "solve_layer",
+    "tangent",
+]
 
 
 @overload
@@ -41,6 +57,7 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]: ...
 @overload
@@ -52,6 +69,7 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> tuple[NDArray[float64], NDArray[float64]]: ...
 def gram(
@@ -62,6 +80,7 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> Any:
     """Gram matrix AᵀA, and with B the cross product AᵀB in the same pass over A.
@@ -81,8 +100,8 @@ def gram(
         (A - mean) * scale.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0: AᵀWA and AᵀWB with W = diag(sample_weight).
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -128,6 +147,11 @@ def gram(
     array([[2., 2.],
            [2., 2.]])
     """
+    if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
+        on_gpu: Any = gpu.gram(
+            A, B, bias=bias, scale=scale, center=center, sample_weight=sample_weight
+        )
+        return on_gpu
     return _core.gram(A, B, bias, scale, center, sample_weight, n_threads)
 
 
@@ -138,6 +162,7 @@ def cross(
     bias: bool = False,
     scale: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
     """Cross product AᵀD alone, in one pass over A.
@@ -152,8 +177,8 @@ def cross(
         As if every column of A were multiplied by its factor, finite; not the column of ones.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0: AᵀWD.
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -168,6 +193,11 @@ def cross(
     array([[31.],
            [42.]])
     """
+    if (gpu := device_kernels(backend, A, D, sample_weight)) is not None:
+        on_gpu: NDArray[float64] = gpu.cross(
+            A, D, bias=bias, scale=scale, sample_weight=sample_weight
+        )
+        return on_gpu
     return _core.cross(A, D, bias, scale, sample_weight, n_threads)
 
 
@@ -177,6 +207,7 @@ def solve(
     *,
     eps: float = 1e-6,
     relative: bool = True,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
     """Solve (G + eps·I) W = C by Cholesky, in float64.
@@ -192,8 +223,8 @@ def solve(
     relative : bool
         Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale
         of the data, or absolute.
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -213,6 +244,9 @@ def solve(
     array([[1.5],
            [2. ]])
     """
+    if (gpu := device_kernels(backend, G, C)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve(G, C, eps=eps, relative=relative)
+        return on_gpu
     return _core.solve(G, C, eps, relative, n_threads)
 
 
@@ -224,6 +258,7 @@ def solve_layer(
     eps: float = 1e-6,
     relative: bool = True,
     sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
     """Weights of one layer: the least-squares solution of A W = B, `gram` and `solve` in one call.
@@ -240,8 +275,8 @@ def solve_layer(
         The ridge, as in `solve`.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0 of the rows.
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -261,6 +296,11 @@ def solve_layer(
     array([[3.],
            [1.]])
     """
+    if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve_layer(
+            A, B, bias=bias, eps=eps, relative=relative, sample_weight=sample_weight
+        )
+        return on_gpu
     return _core.solve_layer(A, B, bias, eps, relative, sample_weight, n_threads)
 
 
@@ -270,6 +310,7 @@ def solve_batched(
     *,
     eps: float = 1e-6,
     relative: bool = True,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
     """Solve many systems of one size, each as accurately as `solve` does.
@@ -280,8 +321,8 @@ def solve_batched(
     C : (k, n, m) array of float32 or float64
     eps, relative
         The ridge, as in `solve`; relative to each system's own diagonal.
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -300,6 +341,9 @@ def solve_batched(
     >>> bf.solve_batched(G, np.ones((2, 1, 1)), eps=0).ravel()
     array([0.5 , 0.25])
     """
+    if (gpu := device_kernels(backend, G, C)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve_batched(G, C, eps=eps, relative=relative)
+        return on_gpu
     return _core.solve_batched(G, C, eps, relative, n_threads)
 
 
@@ -311,6 +355,7 @@ def linear(
     activation: str = "identity",
     out: NDArray[Any] | None = None,
     check_finite: bool = True,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[Any]:
     """One layer forward, act(A W + b), in one pass over A.
@@ -330,8 +375,8 @@ def linear(
     check_finite : bool
         Whether NaN and infinities in A and W are refused. Without it they go into the result, as in
         IEEE arithmetic.
-    n_threads : int, optional
-        Threads of this call.
+    backend, n_threads
+        Where the call runs, and its threads.
 
     Returns
     -------
@@ -346,6 +391,11 @@ def linear(
     >>> bf.linear(np.array([[1.0, -1.0]]), np.array([[2.0, 1.0], [1.0, 3.0]]), activation="relu")
     array([[1., 0.]])
     """
+    if (gpu := device_kernels(backend, A, W, out)) is not None:
+        on_gpu: NDArray[Any] = gpu.linear(
+            A, W, bias=bias, activation=activation, out=out, check_finite=check_finite
+        )
+        return on_gpu
     return _core.linear(A, W, bias, activation, out, check_finite, n_threads)
 
 
@@ -358,6 +408,7 @@ def tangent(
     activation: str = "identity",
     out: NDArray[Any] | None = None,
     check_finite: bool = True,
+    backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[Any]:
     """Differentiate through one layer: J (A W + b), in one pass over A.
@@ -377,7 +428,7 @@ def tangent(
         Whether W has that last row.
     activation : str
         A name of `bpls_fast.activations`.
-    out, check_finite, n_threads
+    out, check_finite, backend, n_threads
         As in `linear`.
 
     Returns
@@ -394,4 +445,76 @@ def tangent(
     >>> bool(abs(bf.linear(A, W + dW, activation="tanh") - N - bf.tangent(A, dW, N, activation="tanh")) < 1e-11)
     True
     """
+    if (gpu := device_kernels(backend, A, W, N, out)) is not None:
+        on_gpu: NDArray[Any] = gpu.tangent(
+            A, W, N, bias=bias, activation=activation, out=out, check_finite=check_finite
+        )
+        return on_gpu
     return _core.tangent(A, W, N, bias, activation, out, check_finite, n_threads)
+
+
+def residual(
+    A: ArrayLike,
+    W: ArrayLike,
+    B: NDArray[Any],
+    *,
+    bias: bool = False,
+    out: NDArray[Any] | None = None,
+    check_finite: bool = True,
+) -> NDArray[Any]:
+    """Give B - (A W + b), in `out` where given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bpls_fast.kernels import residual
+    >>> residual(np.eye(2), np.ones((2, 1)), np.array([[3.0], [1.0]]))
+    array([[2.],
+           [0.]])
+    """
+    if (gpu := device_kernels("auto", A, W, B)) is not None:
+        on_gpu: NDArray[Any] = gpu.residual(A, W, B, bias=bias, out=out, check_finite=check_finite)
+        return on_gpu
+    R = linear(A, W, bias=bias, out=out, check_finite=check_finite)
+    np.subtract(B, R, out=R)
+    return R
+
+
+def column_sums(
+    P: NDArray[Any], Q: NDArray[Any] | None = None, sample_weight: NDArray[Any] | None = None
+) -> NDArray[float64]:
+    """Give the sum over rows of w P Q for each column, without Q of w P; on the host, in one order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bpls_fast.kernels import column_sums
+    >>> P = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> column_sums(P, P)
+    array([10., 20.])
+    """
+    if (gpu := device_kernels("auto", P)) is not None:
+        on_gpu: NDArray[float64] = gpu.column_sums(P, Q, sample_weight)
+        return on_gpu
+    operands = [P] if Q is None else [P, Q]
+    letters = ",".join(["ij"] * len(operands))
+    if sample_weight is not None:
+        operands, letters = [sample_weight, *operands], f"i,{letters}"
+    sums: NDArray[float64] = np.einsum(f"{letters}->j", *operands, dtype=float64)
+    return sums
+
+
+def missed(outputs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Give the rows whose largest output is not that of their label, on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bpls_fast.kernels import missed
+    >>> missed(np.array([[0.9, 0.1], [0.7, 0.3]]), np.array([0, 1]))
+    array([1])
+    """
+    if (gpu := device_kernels("auto", outputs)) is not None:
+        on_gpu: NDArray[np.intp] = gpu.missed(outputs, labels)
+        return on_gpu
+    return np.flatnonzero(outputs.argmax(axis=1) != labels)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 from bpls_fast.activation import Activation, activations
+from bpls_fast.backend import beside, device_kernels, host, on_device, placed
 from bpls_fast.kernels import linear
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Network:
     layer_sizes : tuple of int
     activations : tuple of Activation
         One for each layer, the last one of the outputs.
+    backend : str
+        Where it runs, "cpu" or "cuda"; `to` chooses.
     bias : bool
     input_scale : float or None
     classes : array or None
@@ -98,6 +101,8 @@ class Network:
     >>> net.forward(np.zeros((6, 4))).shape
     (6, 2)
     """
+
+    backend = "cpu"
 
     def __init__(
         self,
@@ -193,14 +198,11 @@ class Network:
         (d, outputs) array
             float64 if X is, else float32.
         """
-        outputs: NDArray[Any] = self._run(self.rows(X), [a.name for a in self.activations])[-1]
-        return outputs
+        return self._last(X, [a.name for a in self.activations])
 
     def decision(self, X: ArrayLike) -> NDArray[Any]:
         """Give the outputs before the output activation; the largest names the class."""
-        hidden = [a.name for a in self.activations[:-1]]
-        outputs: NDArray[Any] = self._run(self.rows(X), [*hidden, "identity"])[-1]
-        return outputs
+        return self._last(X, [*(a.name for a in self.activations[:-1]), "identity"])
 
     def layer_inputs(self, X: ArrayLike) -> list[NDArray[Any]]:
         """Give what enters each layer: X itself, then the values of every hidden layer."""
@@ -214,7 +216,7 @@ class Network:
         """Give the class of each row where the network knows `classes`, else the outputs."""
         if self.classes is None:
             return self.forward(X)
-        labels: NDArray[Any] = self.classes[self.decision(X).argmax(axis=1)]
+        labels: NDArray[Any] = self.classes[host(self.decision(X)).argmax(axis=1)]
         return labels
 
     def predict_one(self, x: ArrayLike) -> Any:
@@ -518,6 +520,32 @@ class Network:
             )
         return X
 
+    def to(self, backend: str) -> Network:
+        """Choose where the network runs from now on, and give it: "cpu", or "cuda" for an NVIDIA GPU.
+
+        On the GPU, rows of NumPy are moved there and the outputs back. Rows that are on a GPU give outputs there,
+        wherever the network is.
+
+        Examples
+        --------
+        >>> import bpls_fast as bf
+        >>> bf.Network([4, 3, 2]).to("cpu").backend
+        'cpu'
+        """
+        if backend not in ("cpu", "cuda"):
+            raise ValueError(f"backend is {backend!r}; expected 'cpu' or 'cuda'")
+        device_kernels(backend)  # raises where there is no GPU
+        self.backend = backend
+        return self
+
+    def _last(self, X: ArrayLike, names: Sequence[str]) -> NDArray[Any]:
+        """Give the values after the last of the named activations, on the GPU if X is there."""
+        rows = self.rows(X)
+        if self.backend == "cuda":
+            outputs = self._run(placed("cuda", rows)[0], names)[-1]
+            return outputs if on_device(X) else host(outputs)
+        return self._run(rows, names)[-1]
+
     def _run(self, X: NDArray[Any], names: Sequence[str]) -> list[NDArray[Any]]:
         """Give X and the values after each of the named activations, layer by layer."""
         values = [X]
@@ -550,8 +578,10 @@ class Network:
 
 def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
     """Give X as a matrix of uint8, float32 or float64; other real numbers become float64."""
-    X = np.asarray(X)
+    X = beside(X, X) if on_device(X) else np.asarray(X)
     if X.dtype not in (np.uint8, np.float32, np.float64):
+        if on_device(X):
+            raise TypeError(f"{name} has dtype {X.dtype}; expected uint8, float32 or float64")
         if X.dtype.kind not in "biuf":
             raise TypeError(f"{name} has dtype {X.dtype}; expected real numbers")
         X = X.astype(np.float64)
@@ -562,6 +592,9 @@ def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
 
 def check_finite(values: NDArray[Any], name: str) -> None:
     """Say where the first NaN or infinity is, if there is one; bytes and whole numbers have none."""
+    if (gpu := device_kernels("auto", values)) is not None:
+        gpu.check_finite(values, name)
+        return
     if values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):

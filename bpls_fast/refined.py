@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
-from bpls_fast.kernels import gram, linear
+from bpls_fast.backend import host, hosts, memory, on_device, placed, take
+from bpls_fast.kernels import column_sums, gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
@@ -87,6 +88,7 @@ def fit_refined(
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     seed: int = 0,
+    backend: str = "auto",
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> FitReport:
@@ -133,6 +135,9 @@ def fit_refined(
         Multiplies the weights of the rows.
     seed : int
         What the order of the rows is drawn with.
+    backend : {"auto", "cpu", "cuda"}
+        Where the fit runs: "auto" on the GPU if X is there, else on the CPU. With "cuda" X is moved to the GPU once, or
+        part by part where it does not fit.
     verbose : int
         1 shows a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
@@ -157,6 +162,7 @@ def fit_refined(
     samples, classes = _checked(net, X, Y, sample_weight, class_weight)
     _check_options(max_passes, max_sweeps, chunk_rows, output_eps, start, tol, patience)
     random = np.random.default_rng(seed)
+    samples = samples.placed(backend)
     begin = net.with_weights(net.weights)
     begin.input_scale, begin.classes = net.scale_of(samples.X), classes
     with Recorder(
@@ -167,6 +173,7 @@ def fit_refined(
         callback=callback,
         phases=PHASES,
     ) as record:
+        record.report.backend = "cuda" if on_device(samples.X) else "cpu"
         with record.phase("start"):
             samples, held = _hold_out(samples, validation_fraction, random)
             sample = samples.take(_some(len(samples.X), random))
@@ -202,7 +209,7 @@ class Samples(NamedTuple):
 
     def mean_square(self) -> float:
         """Give the mean of |T|², of labels over the classes."""
-        return float(np.square(self.targets, dtype=np.float64).sum(axis=1).mean())
+        return float(column_sums(self.targets, self.targets).sum()) / len(self.targets)
 
     def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
         """Give some of the rows."""
@@ -210,6 +217,11 @@ class Samples(NamedTuple):
         if self.labels is None:
             return Samples(self.X[chosen], self.targets[chosen], None, weights, self.repetition)
         return Samples(self.X[chosen], self.targets, self.labels[chosen], weights, self.repetition)
+
+    def placed(self, backend: str) -> Samples:
+        """Give the rows where a fit on this backend needs them; labels stay on the host."""
+        X, targets, weights = placed(backend, self.X, self.targets, self.weights)
+        return self._replace(X=X, targets=targets, weights=weights)
 
     def followed_by(self, later: Samples, most: int) -> Samples:
         """Give these rows and later ones, of all the latest."""
@@ -236,12 +248,13 @@ class Samples(NamedTuple):
 
     def score(self, outputs: Array) -> float:
         """Give the share of the weight that the outputs classify rightly, or R², of several outputs the mean."""
+        outputs, weights = host(outputs), None if self.weights is None else host(self.weights)
         if self.labels is not None:
-            return float(np.average(outputs.argmax(axis=1) == self.labels, weights=self.weights))
-        T = self.targets.astype(np.float64)
-        mean = np.average(T, axis=0, weights=self.weights)
-        spread = np.average((T - mean) ** 2, axis=0, weights=self.weights)
-        error = np.average((T - outputs) ** 2, axis=0, weights=self.weights)
+            return float(np.average(outputs.argmax(axis=1) == self.labels, weights=weights))
+        T = host(self.targets).astype(np.float64)
+        mean = np.average(T, axis=0, weights=weights)
+        spread = np.average((T - mean) ** 2, axis=0, weights=weights)
+        error = np.average((T - outputs) ** 2, axis=0, weights=weights)
         return float(np.mean(1 - error / np.where(spread > 0, spread, 1)))
 
 
@@ -295,7 +308,8 @@ class _Fit:
             return
         X, weights = sample.X, sample.weights
         with self.record.phase("gram"):
-            G = gram(X, bias=self.begin.bias, scale=self.begin.scale_of(X), sample_weight=weights)
+            scale = self.begin.scale_of(X)
+            G = host(gram(X, bias=self.begin.bias, scale=scale, sample_weight=weights))
         self.refinement.learn_inputs(G, sample.total_weight(), X, weights)
 
     def run(self, limits: _Limits) -> str:
@@ -395,8 +409,8 @@ class _Fit:
         """Solve a network that is nothing but an output layer."""
         rows, scale = self.samples.whole(), self.begin.scale_of(self.samples.X)
         with self.record.phase("gram"):
-            G, C = gram(
-                rows.X, rows.T, bias=self.begin.bias, scale=scale, sample_weight=rows.weights
+            G, C = hosts(
+                gram(rows.X, rows.T, bias=self.begin.bias, scale=scale, sample_weight=rows.weights)
             )
         output = self.refinement.solve_on_inputs(G, C, rows)
         report = self.record.report
@@ -446,8 +460,7 @@ class _Chunks:
         self.size = next(sizes)
         self.random = random
         self.order: NDArray[np.intp] = np.empty(0, np.intp)
-        self.X: Array = np.empty((0, samples.X.shape[1]), samples.X.dtype)
-        self.T: Array = np.empty((0, samples.targets.shape[1]), samples.targets.dtype)
+        self.room = 0
 
     def next(self) -> Rows:
         samples, size = self.samples, self.size
@@ -458,12 +471,16 @@ class _Chunks:
         trial = -(-size // TRIAL_SHARE)
         # Both parts are random; in order each is read faster.
         chosen = np.concatenate([np.sort(chosen[:trial]), np.sort(chosen[trial:])])
-        if len(self.X) < size:
-            self.X = np.empty((size, self.X.shape[1]), self.X.dtype)
-            self.T = np.empty((size, self.T.shape[1]), self.T.dtype)
-        X = np.take(samples.X, chosen, axis=0, out=self.X[:size], mode="clip")
+        if self.room < size:
+            backend = "cuda" if on_device(samples.X) else "cpu"
+            self.X, self.T = (
+                memory((size, values.shape[1]), values.dtype, backend)
+                for values in (samples.X, samples.targets)
+            )
+            self.room = size
+        X = take(samples.X, chosen, self.X[:size])
         of_rows = chosen if samples.labels is None else samples.labels[chosen]
-        T = np.take(samples.targets, of_rows, axis=0, out=self.T[:size], mode="clip")
+        T = take(samples.targets, of_rows, self.T[:size])
         return Rows(X, T, None if samples.weights is None else samples.weights[chosen], trial)
 
 
@@ -476,7 +493,7 @@ def scaled_start(net: Network, samples: Samples, random: np.random.Generator) ->
     X, dtype = samples.X, float_of(samples.X)
     shares = np.full(len(X), 1 / len(X))
     if samples.weights is not None:
-        shares = samples.weights / samples.weights.sum(dtype=np.float64)
+        shares = host(samples.weights) / samples.weights.sum(dtype=np.float64)
     *hidden, output = net.weights
     scaled: Weights = []
     A = X
@@ -485,9 +502,9 @@ def scaled_start(net: Network, samples: Samples, random: np.random.Generator) ->
         Z = linear(A, from_inputs.astype(dtype), bias=net.bias)
         mean = np.zeros(Z.shape[1])
         if net.bias:
-            mean = np.einsum("i,ij->j", shares, Z)
+            mean = column_sums(Z, None, shares)
             Z -= mean.astype(dtype)
-        spread = np.sqrt(np.einsum("i,ij,ij->j", shares, Z, Z))
+        spread = np.sqrt(column_sums(Z, Z, shares))
         varies = spread > 100 * np.finfo(dtype).eps * np.hypot(spread, mean)  # else it is rounding
         factor = 1 / np.where(varies, spread, 1.0)
         W = W * factor
@@ -507,10 +524,12 @@ def _temperature(outputs: Array, rows: Rows) -> float:
     Rows that are all classified rightly would make it infinite: it is kept below 10, where outputs that are as they
     should be, 1 and 0, are far apart.
     """
-    outputs = outputs.astype(np.float64)
-    right = np.take_along_axis(outputs, rows.T.argmax(axis=1)[:, np.newaxis], axis=1)
+    outputs = host(outputs).astype(np.float64)
+    right = np.take_along_axis(outputs, host(rows.T).argmax(axis=1)[:, np.newaxis], axis=1)
     outputs -= right
-    weights = np.ones(len(outputs)) if rows.weights is None else rows.weights.astype(np.float64)
+    weights = np.ones(len(outputs))
+    if rows.weights is not None:
+        weights = host(rows.weights).astype(np.float64)
     factor = 5.0
     for _ in range(10):
         p = activations["softmax"].forward(factor * outputs)
@@ -574,12 +593,12 @@ def _checked(
     class_weight: ClassWeight,
 ) -> tuple[Samples, Array | None]:
     """Give the training rows, and the label of each output where there are labels."""
-    Y = np.asarray(Y)
+    given = host(Y)
     several = isinstance(net, Network) and (
         net.layer_sizes[-1] > 1 or net.activations[-1].name == "softmax"
     )
     classes: Array | None = None
-    if several and (Y.ndim == 1 or (Y.ndim == 2 and Y.shape[1] == 1)):
+    if several and (given.ndim == 1 or (given.ndim == 2 and given.shape[1] == 1)):
         X, labels, classes, weights = checked_classification(net, X, Y, sample_weight, class_weight)
         targets = targets_of(classes, net.activations[-1])
         samples = Samples(X, targets.astype(float_of(X)), labels, weights)
@@ -591,7 +610,7 @@ def _checked(
     if weights is None:
         return samples, classes
     if sample_weight is not None:
-        total = float(np.sum(sample_weight, dtype=np.float64))
+        total = float(np.sum(host(sample_weight), dtype=np.float64))
         samples = samples._replace(repetition=total / float(weights.sum(dtype=np.float64)))
     if not weights.all():
         samples = samples.take(np.flatnonzero(weights))

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.activation import Activation
-from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, tangent
+from bpls_fast.backend import device_kernels, host, hosts, memory
+from bpls_fast.kernels import (
+    column_sums,
+    cross,
+    gram,
+    linear,
+    residual,
+    solve,
+    solve_batched,
+    tangent,
+)
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.report import Recorder
 from bpls_fast.samples import float_of
@@ -74,8 +84,7 @@ class Rows(NamedTuple):
 
     def squares(self) -> float:
         """Give |T|², weighted."""
-        of_rows = np.einsum("ij,ij->i", self.T, self.T, dtype=np.float64)
-        return float(of_rows.sum() if self.weights is None else (of_rows * self.weights).sum())
+        return float(column_sums(self.T, self.T, self.weights).sum())
 
 
 class Output(NamedTuple):
@@ -226,7 +235,7 @@ class Refinement:
     def solve_output(self, N: Array, rows: Rows) -> Output:
         """Give the best output layer for the values N of the last hidden layer."""
         with self.record.phase("gram"):
-            G, C = gram(N, rows.T, bias=self.net.bias, sample_weight=rows.weights)
+            G, C = hosts(gram(N, rows.T, bias=self.net.bias, sample_weight=rows.weights))
         return self.solve_output_of(G, C, rows)
 
     def solve_output_of(self, G: Array, C: Array, rows: Rows) -> Output:
@@ -297,8 +306,8 @@ class Refinement:
         with self.record.phase("target"):
             R = self._buffer(name, rows.T.shape, rows.T.dtype)
             W = now.output.W.astype(R.dtype)
-            linear(now.N[-1], W, bias=self.net.bias, out=R, check_finite=False)
-            return np.subtract(rows.T, R, out=R)
+            N = now.N[-1]
+            return residual(N, W, rows.T, bias=self.net.bias, out=R, check_finite=False)
 
     def _steps(self, rows: Rows, now: Forward, R: Array) -> tuple[Weights, Weights]:
         """Give the gradient of every hidden layer, per unit of weight, and its least-squares step."""
@@ -327,7 +336,7 @@ class Refinement:
             else:
                 with self.record.phase("gram"):
                     scale = self.net.scale_of(rows.X)
-                    gradient = cross(rows.X, D, bias=self.net.bias, scale=scale)
+                    gradient = host(cross(rows.X, D, bias=self.net.bias, scale=scale))
                 with self.record.phase("solve"):
                     right = (gradient / total).astype(self._inverse.dtype)
                     step = linear(self._inverse, right).astype(np.float64, copy=False)
@@ -341,9 +350,10 @@ class Refinement:
     def _gram(self, N: Array, D: Array, weights: Array | None) -> tuple[Array, Array]:
         """Give NᵀWN and NᵀD: in D the weights are already."""
         if weights is None:
-            return gram(N, D, bias=self.net.bias)
-        G = gram(N, bias=self.net.bias, sample_weight=weights)
-        return G, cross(N, D, bias=self.net.bias)
+            G, C = hosts(gram(N, D, bias=self.net.bias))
+            return G, C
+        G = host(gram(N, bias=self.net.bias, sample_weight=weights))
+        return G, host(cross(N, D, bias=self.net.bias))
 
     def _conjugate(self, gradients: Weights, steps: Weights) -> Weights:
         """Give the directions: the steps, and a part of the last directions (Polak-Ribière+)."""
@@ -391,10 +401,9 @@ class Refinement:
                 change, top, check_finite=False
             )
         effects[:, layers * outputs :] = R
-        E = gram(effects, sample_weight=rows.weights)
-        H = cross(
-            now.N[-1], effects[:, : layers * outputs], bias=net.bias, sample_weight=rows.weights
-        )
+        E = host(gram(effects, sample_weight=rows.weights))
+        of_layers = effects[:, : layers * outputs]
+        H = host(cross(now.N[-1], of_layers, bias=net.bias, sample_weight=rows.weights))
         absorbed = cross(H, solve(now.output.G, H, eps=0))
         E[: layers * outputs, : layers * outputs] -= absorbed
         blocks = E.reshape(layers + 1, outputs, layers + 1, outputs)
@@ -464,7 +473,7 @@ class Refinement:
         size = int(np.prod(shape))
         kept = self._memory.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
-            kept = self._memory[name] = np.empty(size, dtype)
+            kept = self._memory[name] = memory((size,), dtype, self.record.report.backend)
         return kept[:size].reshape(shape)
 
 
@@ -477,6 +486,9 @@ def _squared_slopes(activation: Activation, N: Array, weights: Array | None) -> 
     """Give, for each neuron, the weighted sum over rows of its squared slope."""
     if weights is None:
         return activation.squared_slopes(N)
+    if (gpu := device_kernels("auto", N)) is not None:
+        on_gpu: Array = gpu.squared_slopes(activation.name, N, weights)
+        return on_gpu
     slope = N * (1 - N) if activation.name == "softmax" else activation.jacobian(np.ones_like(N), N)
     squares: Array = np.einsum("i,ij,ij->j", weights, slope, slope, dtype=np.float64)
     return squares

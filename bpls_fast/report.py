@@ -54,6 +54,8 @@ class FitReport:
         total.
     eps : float
         The ridge that was used: the one asked for unless a factorisation failed and it had to grow.
+    backend : str
+        Where it ran: "cpu" or "cuda".
     margins : list of float
         How far inside the range of its activation the target of each hidden layer was kept.
     best : int
@@ -88,6 +90,7 @@ class FitReport:
     validation: list[tuple[int, float]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     eps: float = 0.0
+    backend: str = "cpu"
     margins: list[float] = field(default_factory=list)
     best: int = 0
     stopped: str = ""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation
+from bpls_fast.backend import host
 from bpls_fast.network import Network, as_matrix, check_finite
 
 __all__ = [
@@ -28,7 +29,7 @@ def checked_regression(
     net: Network, X: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Array, Array, Array | None]:
     """Give X, Y as a matrix of the dtype that X is computed in, and the weights of the rows."""
-    X, Y = _checked_rows(net, X), np.asarray(Y)
+    X, Y = _checked_rows(net, X), host(Y)
     if Y.ndim == 1:
         Y = Y[:, np.newaxis]
     Y = as_matrix(Y, "Y")
@@ -51,7 +52,7 @@ def checked_classification(
     class_weight: ClassWeight,
 ) -> tuple[Array, NDArray[np.intp], Array, Array | None]:
     """Give X, the output that belongs to each row's label, the label of each output, the weights of the rows."""
-    X, labels = _checked_rows(net, X), np.asarray(labels)
+    X, labels = _checked_rows(net, X), host(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -118,7 +119,7 @@ def _check_length(X: Array, rows: int, name: str) -> None:
 def _checked_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight)
+    weights = host(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight has dtype {weights.dtype}; expected real numbers")
     if weights.shape != (len(X),):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.activation import Activation
-from bpls_fast.kernels import cross, gram, linear, solve
+from bpls_fast.backend import device_kernels, host, hosts
+from bpls_fast.kernels import cross, gram, linear, residual, solve
 from bpls_fast.network import Network
 from bpls_fast.report import Recorder
 
@@ -28,6 +29,9 @@ LARGEST_EPS = (
     1e3  # relative to the mean of a Gram's diagonal: beyond it a ridge leaves nothing of the data
 )
 
+
+LARGE_SYSTEM = 256
+"""Unknowns from which on a fit on the GPU solves there: fewer are little work for many launches. Not yet measured."""
 
 LARGEST_OFFSET, LARGEST_FLOAT32_OFFSET = 1e4, 30.0
 """Standard deviations that the mean of a column may be from zero before a Gram matrix says little of its variance."""
@@ -140,12 +144,15 @@ class Sweep:
     ) -> tuple[Array, Array]:
         """Give AᵀA and AᵀB of a layer, its bias included."""
         with self.record.phase("gram"):
-            return gram(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            sums = gram(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            G, C = hosts(sums)
+            return G, C
 
     def cross(self, A: Array, B: Array, sample_weight: Array | None, scale: float) -> Array:
         """Give AᵀB of a layer, its bias included."""
         with self.record.phase("gram"):
-            return cross(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            C = cross(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            return host(C)
 
     def solve(self, system: tuple[Array, Array]) -> NDArray[np.float64]:
         """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
@@ -184,27 +191,35 @@ class Sweep:
                 M = correction(W[: W.shape[0] - self.net.bias], choice)
                 M = M.clip(-largest, largest).astype(A.dtype)
                 W = W.astype(A.dtype)
-            R = linear(A, W, bias=self.net.bias)
-            np.subtract(B, R, out=R)
+            R = residual(A, W, B, bias=self.net.bias)
             if choice == "label" and labels is not None:
-                R *= np.arange(R.shape[1]) == labels[:, np.newaxis]
-            N = linear(R, M)
-            N += A
-            if (
-                below.name == "leaky_relu"
-            ):  # below zero its inverse is steep: 100 times what it is given
-                np.maximum(N, -margin, out=N)
-            return below.inverse(N, margin=margin)
+                R *= np.arange(R.shape[1]) == host(labels)[:, np.newaxis]
+            return corrected(A, R, M, below, margin)
+
+
+def corrected(N: Array, R: Array, M: Array, below: Activation, margin: float) -> Array:
+    """Give the pre-activations at which the layer below has the values N + R M, at least `margin` inside its range."""
+    # Below zero the inverse of leaky ReLU is steep: 100 times what it is given.
+    least = -margin if below.name == "leaky_relu" else None
+    if (gpu := device_kernels("auto", N)) is not None:
+        on_gpu: Array = gpu.target(R, M, N, below.name, margin, least)
+        return on_gpu
+    values = linear(R, M)
+    values += N
+    if least is not None:
+        np.maximum(values, least, out=values)
+    return below.inverse(values, margin=margin)
 
 
 def solve_growing(G: Array, C: Array, record: Recorder) -> NDArray[np.float64]:
     """Solve (G + eps·I) W = C with the ridge of a fit, which grows where it is too small, and stays grown."""
     if not G.diagonal().any():
         return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
+    backend = record.report.backend if len(G) >= LARGE_SYSTEM else "cpu"
     while True:
         eps = record.report.eps
         try:
-            return solve(G, C, eps=eps)
+            return solve(G, C, eps=eps, backend=backend)
         except np.linalg.LinAlgError as error:
             if eps >= LARGEST_EPS:
                 raise

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from reference import THREADS
 
+# Simulator and compiler cannot share a process.
+collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["cuda_simulator"]
+
 settings.register_profile(
     "default",
     deadline=None,

@@ -153,11 +153,12 @@ def test_train_with_a_seed_prints_the_same_accuracies_again_and_quiet_prints_not
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     printed = []
-    for seed in ("1", "1", "2"):
+    for seed in ("1", "1", "2", "3", "4"):
         assert main(["train", "digits", "--quiet", "--seed", seed]) == 0
         printed.append(capsys.readouterr().out)
     assert len(printed[0].splitlines()) == 2
-    assert printed[0] == printed[1] != printed[2]
+    assert printed[0] == printed[1]
+    assert len(set(printed)) > 1
 
 
 def test_train_digits_without_scikit_learn_says_what_to_install() -> None:

@@ -365,7 +365,7 @@ def test_a_warning_that_is_an_error_leaves_the_network_as_it_was():
 def test_a_system_that_no_ridge_can_save_is_an_error_and_leaves_the_network_alone(monkeypatch):
     tried = []
 
-    def fail(G, C, *, eps):
+    def fail(G, C, *, eps, backend):
         tried.append(eps)
         raise np.linalg.LinAlgError("pivot 1 of 3 is -1")
 

@@ -267,12 +267,12 @@ class Counter(Recorder):
         self.count = dict.fromkeys(PHASES, 0)
         self.current = "forward"
         for module in (bpls_fast.sweep, bpls_fast.network):
-            for name in ("gram", "linear", "solve"):
+            for name in ("gram", "linear", "residual", "solve"):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, self.counting(name))
 
     def counting(self, name):
-        kernel, of_shapes = getattr(bf, name), getattr(self, name)
+        kernel, of_shapes = getattr(bpls_fast.kernels, name), getattr(self, name)
 
         def call(*arrays, **options):
             result = kernel(*arrays, **options)
@@ -296,6 +296,10 @@ class Counter(Recorder):
     def linear(A, W, *, bias):
         assert W[0] == A[1] + bias
         return A[0] * W[0] * W[1]
+
+    @staticmethod
+    def residual(A, W, B, *, bias):
+        return Counter.linear(A, W, bias=bias)
 
     @staticmethod
     def solve(G, C, *, bias):

@@ -1,0 +1,59 @@
+"""The GPU's kernels beside the CPU's as pytest-benchmark groups. Every row asserts its answer.
+
+They need an NVIDIA GPU, or with small sizes numba-cuda's simulator, and are skipped without.
+"""
+
+import importlib
+
+import pytest
+from gpu import CASES, SMALL, Case, main, on_gpu, table
+from pytest_benchmark.fixture import BenchmarkFixture
+
+
+@pytest.fixture
+def device() -> None:
+    try:
+        from bpls_fast.cuda import runtime
+    except ImportError as error:
+        pytest.skip(str(error))
+    if not runtime.cuda.is_available():
+        pytest.skip("no NVIDIA GPU")
+    if runtime.simulated:
+        if not SMALL:
+            pytest.skip("the simulator is for small sizes: BPLS_BENCH_SMALL=1")
+        importlib.import_module("cuda_scheduler").install()  # of tests/
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_gpu_kernel(benchmark: BenchmarkFixture, case: Case, backend: str) -> None:
+    benchmark.group = f"GPU: {case.name}"
+    call = on_gpu(case) if backend == "cuda" else lambda: case.call(*case.arrays)
+
+    def finished() -> object:
+        result = call()
+        if backend == "cuda":
+            from bpls_fast.cuda import runtime
+
+            runtime.synchronize()
+        return result
+
+    error = case.error(benchmark(finished))
+    assert error <= case.tolerance
+    benchmark.extra_info["error"] = error
+
+
+def test_every_kernel_has_a_row_of_the_computed_table() -> None:
+    assert len(table()) == len(CASES) + 2
+
+
+@pytest.mark.usefixtures("device")
+def test_on_a_gpu_every_kernel_has_a_row_of_the_measured_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main()
+    computed, _, measured = capsys.readouterr().out.partition("Measured here")
+    for case in CASES:
+        assert f"| {case.name} |" in computed
+        assert f"| {case.name} |" in measured

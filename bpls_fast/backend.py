@@ -1,0 +1,82 @@
+"""Where arrays are and where calls run: on the CPU, or on an NVIDIA GPU, whose kernels load when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["beside", "device_kernels", "host", "hosts", "memory", "on_device", "placed", "take"]
+
+BACKENDS = ("auto", "cpu", "cuda")
+
+
+def on_device(values: Any) -> bool:
+    """Say whether an array is on the GPU: one of ours, or anybody's with `__cuda_array_interface__`."""
+    if type(values) is np.ndarray or values is None:
+        return False
+    return getattr(values, "on_device", False) is True or hasattr(
+        values, "__cuda_array_interface__"
+    )
+
+
+def device_kernels(backend: str, *arrays: Any) -> Any:
+    """Give the kernels of the GPU if a call should run there, else None; "auto" runs where the arrays are."""
+    if backend == "cpu" or (backend == "auto" and not any(map(on_device, arrays))):
+        return None
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")
+    from bpls_fast.cuda import runtime  # says what is missing
+
+    runtime.require_device()
+    from bpls_fast.cuda import kernels
+
+    return kernels
+
+
+def placed(backend: str, X: Any, *arrays: Any) -> Any:
+    """Give the rows X, and arrays that belong to them or None, where a fit on this backend needs them."""
+    if device_kernels(backend, X) is None:
+        return tuple(None if values is None else host(values) for values in (X, *arrays))
+    from bpls_fast.cuda.array import asarray, movable
+
+    return movable(X), *(None if values is None else asarray(values) for values in arrays)
+
+
+def beside(X: Any, values: Any) -> Any:
+    """Give values where X is."""
+    return placed("cuda" if on_device(X) else "cpu", values)[0]
+
+
+def hosts(arrays: Iterable[Any]) -> tuple[NDArray[Any], ...]:
+    """Give arrays as NumPy's."""
+    return tuple(map(host, arrays))
+
+
+def host(values: Any) -> NDArray[Any]:
+    """Give an array as NumPy's."""
+    if on_device(values):
+        from bpls_fast.cuda.array import movable
+
+        values = movable(values)
+    return np.asarray(values)
+
+
+def memory(shape: tuple[int, ...], dtype: Any, backend: str) -> Any:
+    """Give an array whose values are not set, for kernels of this backend, "cpu" or "cuda"."""
+    if backend == "cpu":
+        return np.empty(shape, dtype)
+    from bpls_fast.cuda.array import empty
+
+    return empty(shape, dtype)
+
+
+def take(X: Any, chosen: NDArray[np.intp], out: Any) -> Any:
+    """Gather rows into `out`."""
+    if not on_device(out):
+        return np.take(X, chosen, axis=0, out=out, mode="clip")
+    from bpls_fast.cuda.array import gather
+
+    return gather(X, chosen, out)

@@ -1,0 +1,242 @@
+"""The one place that imports numba-cuda: the compiler, memory, streams and devices. Nothing else knows its names.
+
+Under the simulator (NUMBA_ENABLE_CUDASIM=1) every thread of a kernel is Python: blocks and tiles are then small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PIP = 'pip install "bpls_fast[cuda]"'
+
+try:
+    version("numba-cuda")
+    from numba import cuda
+    from numba.cuda.core import config
+except (PackageNotFoundError, ImportError) as error:
+    raise ImportError(f"backend 'cuda' needs the package numba-cuda: {PIP}") from error
+
+__all__ = ["PIP", "cuda", "device_function", "dp4a", "kernel", "launch", "require_device"]
+
+simulated = bool(config.ENABLE_CUDASIM)
+"""Whether kernels run in Python, thread by thread."""
+
+Kernel = Any
+_stream: contextvars.ContextVar[Any] = contextvars.ContextVar("stream", default=0)
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """Compile a function for the GPU when it is first launched, for the types it is launched with."""
+    return cuda.jit(function)
+
+
+def device_function(function: Callable[..., Any]) -> Any:
+    """Make a function that kernels can call; the simulator calls it as it is."""
+    return function if simulated else cuda.jit(device=True)(function)
+
+
+def launch(compiled: Kernel, grid: int | tuple[int, ...], block: Any, *arguments: Any) -> None:
+    """Run a kernel on the current stream. That a small grid leaves a GPU idle is no news: numba need not warn of it."""
+    told = config.CUDA_LOW_OCCUPANCY_WARNINGS
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    try:
+        configured = compiled[grid, block, _stream.get()]
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = told
+    configured(*arguments)
+
+
+def require_device() -> None:
+    """Raise, with the reason, where no GPU answers."""
+    if not cuda.is_available():
+        raise RuntimeError(
+            f"backend 'cuda' finds no NVIDIA GPU ({why_unavailable()}); on a machine with one: {PIP}"
+        )
+
+
+def why_unavailable() -> str:
+    """Give what the driver says, in one line."""
+    reason = cuda.cuda_error()
+    return " ".join(str(reason).split()).split(". ")[0] if reason else "the driver lists no device"
+
+
+# ---- memory
+
+
+class OutOfMemoryError(MemoryError):
+    """The device has no room for an array."""
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """Give memory of the device."""
+    with _memory_errors():
+        return cuda.device_array(shape, dtype, stream=_stream.get())
+
+
+def upload(values: NDArray[Any]) -> Any:
+    """Copy an array to the device."""
+    with _memory_errors():
+        return cuda.to_device(np.ascontiguousarray(values), stream=_stream.get())
+
+
+def download(data: Any) -> NDArray[Any]:
+    """Copy an array of the device, which lies in one piece, to the host, when all that writes it has ended."""
+    stream = _stream.get()
+    values: NDArray[Any] = data.copy_to_host(stream=stream)
+    synchronize()
+    return values
+
+
+def from_interface(interface: dict[str, Any], owner: Any) -> Any:
+    """Give the device's view of memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
+
+    class Described:
+        __cuda_array_interface__ = interface
+        __array_interface__ = interface
+        kept = owner
+
+    if simulated:
+        view = empty(0, np.uint8)
+        view._ary = np.asarray(Described())
+        return view
+    return cuda.as_cuda_array(Described())
+
+
+def interface_of(data: Any) -> dict[str, Any]:
+    """Describe memory of the device for others."""
+    described: dict[str, Any] = (
+        {**data._ary.__array_interface__, "version": 3, "stream": None}
+        if simulated
+        else data.__cuda_array_interface__
+    )
+    return described
+
+
+@contextlib.contextmanager
+def _memory_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in f"{type(error).__name__} {error}".upper():
+            raise
+        raise OutOfMemoryError(str(error)) from error
+
+
+# ---- streams
+
+
+@contextlib.contextmanager
+def stream(on: Any) -> Iterator[None]:
+    """Run what the block launches on a stream: one of numba-cuda, torch or CuPy, any `__cuda_stream__`, or a handle."""
+    token = _stream.set(_as_stream(on))
+    try:
+        yield
+    finally:
+        _stream.reset(token)
+
+
+def _as_stream(on: Any) -> Any:
+    handle = on
+    if hasattr(on, "__cuda_stream__"):
+        handle = on.__cuda_stream__()[1]
+    elif hasattr(on, "cuda_stream"):  # torch
+        handle = on.cuda_stream
+    elif hasattr(on, "ptr"):  # CuPy
+        handle = on.ptr
+    if not isinstance(handle, int):
+        return on
+    return cuda.external_stream(handle) if handle else 0
+
+
+def stream_handle() -> int:
+    """Give the handle of the current stream, 0 for the default one."""
+    current = _stream.get()
+    handle = getattr(current, "handle", 0)
+    return int(getattr(handle, "value", handle) or 0)
+
+
+def synchronize() -> None:
+    """Wait for all that the current stream was given."""
+    current = _stream.get()
+    if current == 0:
+        cuda.synchronize()
+    else:
+        current.synchronize()
+
+
+# ---- devices
+
+
+def devices() -> list[dict[str, str]]:
+    """Describe every device; an empty list without any."""
+    if not cuda.is_available():
+        return []
+    return [_describe(device) for device in cuda.gpus]
+
+
+def _describe(device: Any) -> dict[str, str]:
+    if simulated:
+        return {"name": "simulator"}
+    with device:
+        memory = cuda.current_context().get_memory_info()
+        name = device.name
+        return {
+            "name": name.decode() if isinstance(name, bytes) else str(name),
+            "capability": f"compute capability {'.'.join(map(str, device.compute_capability))}",
+            "memory": f"{memory.total / 2**30:.1f} GiB",
+            "size": f"{device.MULTIPROCESSOR_COUNT} multiprocessors",
+        }
+
+
+def driver() -> str:
+    """Name the version of the CUDA driver, or why there is none."""
+    if not cuda.is_available():
+        return why_unavailable()
+    if simulated:
+        return "simulator"
+    return ".".join(map(str, cuda.cudadrv.driver.driver.get_version()))
+
+
+# ---- an instruction that numba-cuda has no name for
+
+
+def _dp4a_in_python(a: Any, b: Any, c: Any) -> Any:
+    """Give c plus the dot product of the four bytes of a with those of b, all unsigned."""
+    a, b, total = int(a), int(b), int(c)
+    for shift in (0, 8, 16, 24):
+        total += (a >> shift & 255) * (b >> shift & 255)
+    if total >> 32:
+        raise OverflowError("dp4a: the sum does not fit 32 bits")
+    return np.uint32(total)
+
+
+def _dp4a_intrinsic() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.core.typing import signature
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def dp4a(_typing: Any, a: Any, b: Any, c: Any) -> Any:
+        """Give c plus the dot product of the four bytes of a with those of b, all unsigned."""
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(32)
+            assembly = ir.InlineAsm(
+                ir.FunctionType(word, [word] * 3), "dp4a.u32.u32 $0, $1, $2, $3;", "=r,r,r,r"
+            )
+            return builder.call(assembly, arguments)
+
+        return signature(types.uint32, types.uint32, types.uint32, types.uint32), generate
+
+    return dp4a
+
+
+dp4a = _dp4a_in_python if simulated else _dp4a_intrinsic()

@@ -1,0 +1,296 @@
+"""Arrays of the device: views, arithmetic, other libraries' memory without a copy, streams."""
+
+import gc
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bpls_fast as bf
+from bpls_fast import cuda
+from bpls_fast.cuda import array, dlpack, libraries, runtime
+from bpls_fast.cuda.array import Array, asarray
+
+
+class Foreign:
+    """Somebody else's array on the device; the simulator's device is the host."""
+
+    def __init__(self, values):
+        self.values = values
+
+    @property
+    def __cuda_array_interface__(self):
+        return {**self.values.__array_interface__, "version": 3, "stream": None}
+
+
+class ByDlpack:
+    def __init__(self, values):
+        self.values = values
+        self.__dlpack__ = values.__dlpack__
+        self.__dlpack_device__ = values.__dlpack_device__
+
+
+VALUES = np.arange(12.0).reshape(4, 3)
+
+
+def test_the_memory_of_others_is_read_without_a_copy():
+    for make in (Foreign, ByDlpack):
+        values = VALUES.copy()
+        taken = asarray(make(values))
+        values[0, 0] = 100.0
+        assert np.asarray(taken)[0, 0] == 100.0
+        assert np.shares_memory(taken.data._ary, values)
+
+
+def test_memory_of_any_strides_is_read():
+    for values in (VALUES.T, VALUES[::2], VALUES[:, 1:]):
+        for make in (Foreign, ByDlpack):
+            np.testing.assert_array_equal(np.asarray(asarray(make(values))), values)
+            G = bf.gram(asarray(make(values)))
+            np.testing.assert_allclose(np.asarray(G), values.T @ values)
+
+
+def test_others_read_our_memory_without_a_copy():
+    ours = asarray(VALUES)
+    theirs = np.from_dlpack(ours)
+    np.testing.assert_array_equal(theirs, VALUES)
+    assert np.shares_memory(theirs, ours.data._ary)
+    again = asarray(SimpleNamespace(__cuda_array_interface__=ours.__cuda_array_interface__))
+    assert np.shares_memory(again.data._ary, ours.data._ary)
+
+
+def test_torch_takes_and_gives_tensors():
+    torch = pytest.importorskip("torch")
+    ours = asarray(VALUES)
+    tensor = torch.from_dlpack(ours)
+    tensor[0, 0] = 7.0
+    assert np.asarray(ours)[0, 0] == 7.0
+    given = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    taken = asarray(given)
+    assert taken.data._ary.ctypes.data == given.data_ptr()
+    np.testing.assert_array_equal(np.asarray(taken), given.numpy())
+
+
+def test_exported_memory_lives_as_long_as_anybody_holds_it():
+    before = len(dlpack._exported)
+    theirs = np.from_dlpack(asarray(VALUES))
+    capsule = asarray(VALUES).__dlpack__()
+    gc.collect()
+    assert len(dlpack._exported) == before + 2
+    np.testing.assert_array_equal(theirs, VALUES)
+    del theirs, capsule
+    gc.collect()
+    assert len(dlpack._exported) == before
+
+
+def test_a_tensor_that_was_taken_is_given_back():
+    given = []
+    values = VALUES.copy()
+
+    class Owner(ByDlpack):
+        pass
+
+    taken = asarray(Owner(values))
+    interface, owner = dlpack.imported(values.__dlpack__())
+    owner.delete = given.append
+    assert interface["shape"] == (4, 3)
+    address = owner.address
+    del owner, taken
+    gc.collect()
+    assert given == [address]
+
+
+def test_tensors_of_no_plain_numbers_are_refused():
+    with pytest.raises(TypeError, match="no plain numbers"):
+        dlpack.imported(np.ones(3, complex).__dlpack__())
+
+
+def test_views_share_memory_and_rows_are_gathered():
+    ours = asarray(VALUES)
+    view = ours[1:3, ::2]
+    assert view.shape == (2, 2)
+    view += 1.0
+    assert np.asarray(ours)[1, 0] == VALUES[1, 0] + 1
+    np.testing.assert_array_equal(
+        np.asarray(asarray(VALUES)[np.array([3, 0, 3])]), VALUES[[3, 0, 3]]
+    )
+    vector = asarray(np.arange(4))
+    assert np.asarray(vector[np.array([2, 1])]).tolist() == [2, 1]
+    assert vector[:, np.newaxis].shape == (4, 1)
+    ours[:, 1:2] = asarray(np.full((4, 1), -1.0))
+    assert (np.asarray(ours)[:, 1] == -1).all()
+    assert "shape=(4, 3)" in repr(ours)
+    assert len(ours) == 4
+
+
+def test_arithmetic_is_that_of_numpy():
+    a, b = VALUES.astype(np.float32), np.array([1.0, -2.0, 3.0], np.float32)
+    column = np.arange(4, dtype=np.float32)[:, np.newaxis]
+    for compute in (
+        lambda x: x + b,
+        lambda x: x - 2.0,
+        lambda x: 1 - x,
+        lambda x: x * np.float32(3),
+        lambda x: np.float32(3) * x,
+        lambda x: np.subtract(x, b),
+        lambda x: x * column,
+        lambda x: np.multiply(column, x),
+    ):
+        found, expected = compute(asarray(a)), compute(a)
+        assert isinstance(found, Array)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    ours = asarray(a)
+    ours -= b
+    ours *= 2.0
+    np.subtract(ours, a, out=ours)
+    np.testing.assert_array_equal(np.asarray(ours), (a - b) * 2 - a)
+    with pytest.raises(TypeError):
+        np.exp(ours)
+
+
+def test_copies_have_their_own_memory_and_type():
+    ours = asarray(VALUES)
+    assert ours.astype(np.float64, copy=False) is ours
+    other = ours.copy()
+    other += 1.0
+    np.testing.assert_array_equal(np.asarray(ours), VALUES)
+    assert ours.astype(np.float32).dtype == np.float32
+    assert np.asarray(ours, np.float32).dtype == np.float32
+    assert ours.sum() == VALUES.sum()
+
+
+def test_the_package_offers_arrays_and_streams():
+    assert cuda.Array is Array
+    assert cuda.asarray is asarray
+    with pytest.raises(AttributeError, match="no attribute 'tensor'"):
+        cuda.tensor  # noqa: B018
+
+
+def test_kernels_run_on_the_stream_of_the_block(monkeypatch):
+    launched = []
+
+    class Kernel:
+        def __getitem__(self, configuration):
+            launched.append(configuration[2])
+            return lambda *_: None
+
+    stream = SimpleNamespace(
+        synchronize=lambda: launched.append("waited"), handle=SimpleNamespace(value=42)
+    )
+    monkeypatch.setattr(runtime.cuda, "external_stream", lambda handle: ("external", handle))
+    for given, expected in (
+        (stream, stream),
+        (SimpleNamespace(cuda_stream=5), ("external", 5)),
+        (SimpleNamespace(ptr=6), ("external", 6)),
+        (SimpleNamespace(__cuda_stream__=lambda: (0, 7)), ("external", 7)),
+        (8, ("external", 8)),
+        (0, 0),
+    ):
+        with cuda.stream(given):
+            runtime.launch(Kernel(), 1, 1)
+        assert launched.pop() == expected
+    with cuda.stream(stream):
+        assert runtime.stream_handle() == 42
+        assert asarray(VALUES).__cuda_array_interface__["stream"] == 42
+        np.asarray(asarray(VALUES))
+    assert launched == ["waited"]
+    assert runtime.stream_handle() == 0
+
+
+def test_other_errors_of_the_driver_pass_through(monkeypatch):
+    def failing(*_, **__):
+        raise ValueError("CUDA_ERROR_OUT_OF_MEMORY")
+
+    monkeypatch.setattr(runtime.cuda, "to_device", failing)
+    with pytest.raises(runtime.OutOfMemoryError):
+        runtime.upload(VALUES)
+    monkeypatch.setattr(runtime.cuda, "device_array", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        runtime.empty(3, float)
+
+
+def test_the_simulator_is_a_device():
+    assert runtime.devices() == [{"name": "simulator"}]
+    assert runtime.driver() == "simulator"
+    assert runtime.dp4a(0x01020304, 0x01010101, 5) == 15
+    with pytest.raises(OverflowError):
+        runtime.dp4a(0xFFFFFFFF, 0xFFFFFFFF, 2**32 - 1)
+
+
+def test_without_a_device_one_sentence_says_so(monkeypatch):
+    monkeypatch.setattr(runtime.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match=r"finds no NVIDIA GPU \(.*\); .*: pip install"):
+        bf.gram(VALUES, backend="cuda")
+    assert runtime.devices() == []
+    assert runtime.driver()
+
+
+def test_the_configuration_shows_device_and_libraries(capsys):
+    bf.show_config()
+    shown = capsys.readouterr().out
+    assert "simulator" in shown
+    assert "our kernels" in shown
+
+
+class NumpyAsCupy:
+    """NumPy by the names of CuPy: what is tested is what we ask of it."""
+
+    ones, matmul, tril, linalg = np.ones, np.matmul, np.tril, np.linalg
+    cuda = SimpleNamespace(ExternalStream=lambda _: nullcontext())
+
+    @staticmethod
+    def asarray(ours):
+        return ours.data._ary
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    linalg = pytest.importorskip("scipy.linalg")
+    monkeypatch.setattr(libraries, "cupy", lambda: NumpyAsCupy)
+    monkeypatch.setattr(libraries, "triangular", lambda: linalg.solve_triangular)
+    monkeypatch.setattr(libraries, "SMALLEST_PRODUCT", 2)
+    monkeypatch.setattr(libraries, "SMALLEST_SYSTEM", 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_libraries_make_the_same_products(cupy, weighted, monkeypatch):
+    A, B = VALUES / 7, VALUES[:, :2]
+    weight = np.arange(1.0, 5) if weighted else None
+    monkeypatch.setattr(libraries, "products", recorded(libraries.products))
+    G, C = bf.gram(A, B, bias=True, sample_weight=weight, backend="cuda")
+    assert libraries.products.said == [True, True]
+    expected = bf.gram(A, B, bias=True, sample_weight=weight)
+    np.testing.assert_allclose(G, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(C, expected[1], rtol=1e-12)
+
+
+def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
+    assert "cuSOLVER" in libraries.choice()["solve"]
+    monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
+    G, C = VALUES.T @ VALUES + np.eye(3), VALUES[:3, :2]
+    np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-12)
+    for singular in (np.ones((3, 3)), -np.eye(3)):
+        with pytest.raises(np.linalg.LinAlgError, match="pivot"):
+            bf.solve(singular, C, eps=0, backend="cuda")
+    assert libraries.solve.said == [True, False, False]
+
+
+def recorded(function):
+    def call(*arguments):
+        call.said.append(function(*arguments))
+        return call.said[-1]
+
+    call.said = []
+    return call
+
+
+def test_parts_of_rows_cover_them(monkeypatch):
+    monkeypatch.setattr(array, "PART_BYTES", 48)
+    rows = array.HostRows(VALUES)
+    found = list(array.parts(rows))
+    assert [place for place, _ in found] == [slice(0, 2), slice(2, 4)]
+    np.testing.assert_array_equal(np.concatenate([np.asarray(part) for _, part in found]), VALUES)
+    assert np.asarray(rows).shape == (4, 3)
+    assert isinstance(rows[:2], Array)

@@ -1,0 +1,163 @@
+"""The GPU backend on a machine without one: what is loaded, what is said, what its kernels compile to."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+
+import cuda_gate
+import numpy as np
+import pytest
+from subprocesses import output_of, run_code, run_python
+
+import bpls_fast as bf
+from bpls_fast import backend
+
+ROOT = Path(__file__).parent.parent
+CUDA = Path(bf.__file__).parent / "cuda"
+HAS_NUMBA = find_spec("numba_cuda") is not None
+
+needs_numba = pytest.mark.skipif(
+    not HAS_NUMBA and os.environ.get("BPLS_CUDA") != "1", reason="numba-cuda is not installed"
+)
+
+
+def test_one_module_imports_numba() -> None:
+    importing = re.compile(r"^\s*(from|import) (numba|llvmlite)", re.MULTILINE)
+    found = [path.name for path in CUDA.rglob("*.py") if importing.search(path.read_text("utf-8"))]
+    assert found == ["runtime.py"]
+
+
+def test_nothing_of_the_gpu_is_loaded_unless_asked_for() -> None:
+    finished = run_code("""
+        import sys
+        import numpy as np
+        import bpls_fast as bf
+        x = np.random.default_rng(0).normal(size=(30, 2))
+        net = bf.Network([2, 3, 2])
+        bf.fit_refined(net, x, x[:, 0] > 0, max_sweeps=1)
+        bf.gram(x, backend="cpu")
+        net.to("cpu").predict(x)
+        print([name for name in sys.modules if name.startswith(("numba", "cupy", "bpls_fast.cuda."))])
+    """)
+    assert output_of(finished).strip() == "[]"
+
+
+def test_without_numba_one_sentence_names_the_command() -> None:
+    finished = run_code("""
+        import sys
+        import importlib.metadata as metadata
+        import numpy as np
+        sys.modules["numba"] = None
+        real = metadata.version
+        def version(name):
+            if name == "numba-cuda":
+                raise metadata.PackageNotFoundError(name)
+            return real(name)
+        metadata.version = version
+        import bpls_fast as bf
+        for call in (
+            lambda: bf.gram(np.eye(2), backend="cuda"),
+            lambda: bf.Network([2, 2]).to("cuda"),
+            lambda: bf.fit_classifier(bf.Network([2, 2]), np.eye(2), [0, 1], backend="cuda"),
+        ):
+            try:
+                call()
+            except ImportError as error:
+                print(error)
+    """)
+    sentence = "backend 'cuda' needs the package numba-cuda: pip install \"bpls_fast[cuda]\""
+    assert output_of(finished).splitlines() == [sentence] * 3
+
+
+@needs_numba
+def test_without_a_device_one_sentence_says_so() -> None:
+    finished = run_code("""
+        import numpy as np
+        import bpls_fast as bf
+        from numba import cuda
+        if cuda.is_available():
+            raise SystemExit(print("a device is there"))
+        for call in (
+            lambda: bf.solve(np.eye(2), np.eye(2), backend="cuda"),
+            lambda: bf.Network([2, 2]).to("cuda"),
+        ):
+            try:
+                call()
+            except RuntimeError as error:
+                print(error)
+    """)
+    for line in output_of(finished).splitlines():
+        assert re.fullmatch(
+            r"backend 'cuda' finds no NVIDIA GPU \(.*\); on a machine with one: pip install .*|a device is there",
+            line,
+        )
+
+
+def test_the_command_line_tells_of_the_gpu() -> None:
+    shown = output_of(run_python("-m", "bpls_fast", "info"))
+    line = next(line for line in shown.splitlines() if line.startswith("cuda"))
+    assert ("numba-cuda missing" in line) == (not HAS_NUMBA)
+    assert ("pip install" in shown) == (not HAS_NUMBA)
+
+
+def test_an_unknown_backend_is_named() -> None:
+    with pytest.raises(ValueError, match="backend is 'tpu'; expected one of auto, cpu, cuda"):
+        bf.gram(np.eye(2), backend="tpu")
+    net = bf.Network([2, 2])
+    for fit in (bf.fit_refined, bf.fit_classifier):
+        with pytest.raises(ValueError, match="backend is 'tpu'"):
+            fit(net, np.eye(2), [0, 1], backend="tpu")
+
+
+def test_arrays_of_the_cpu_are_no_device_arrays() -> None:
+    assert backend.on_device(SimpleNamespace(__cuda_array_interface__={"shape": (1,)}))
+    for values in (np.eye(2), [1.0], None, 3, "text"):
+        assert not backend.on_device(values)
+
+
+@pytest.mark.parametrize(
+    ("arch", "registers", "threads", "shared", "share"),
+    [
+        ("80", 32, 256, 0, 1.0),  # 8 blocks of 8 warps
+        ("80", 128, 256, 0, 0.25),  # 65,536 registers hold 2 blocks
+        (
+            "80",
+            118,
+            32,
+            0,
+            0.25,
+        ),  # 16 warps, four in each quarter, though 65,536 registers would hold 17
+        ("75", 32, 64, 0, 1.0),  # 16 blocks of 64 are all of its threads
+        ("75", 32, 32, 0, 0.5),  # 16 blocks of 32 are half
+        ("90", 32, 128, 48 * 1024, 0.25),  # 228 KiB hold 4 blocks of 49 KiB
+    ],
+)
+def test_occupancy_is_what_registers_threads_and_shared_memory_allow(
+    arch: str, registers: int, threads: int, shared: int, share: float
+) -> None:
+    assert cuda_gate.occupancy(arch, registers, threads, shared) == share
+
+
+@pytest.mark.skipif(not (ROOT / "docs" / "gpu.md").is_file(), reason="not in a checkout")
+def test_the_documentation_has_the_computed_table() -> None:
+    command = [sys.executable, str(ROOT / "bench" / "gpu.py")]
+    environment = {name: value for name, value in os.environ.items() if name != "BPLS_BENCH_SMALL"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    computed, _, _ = done.stdout.partition("Measured here")
+    rows = [line for line in computed.splitlines() if line.startswith("|")]
+    assert len(rows) > 10
+    assert "\n".join(rows) in (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not (ROOT / "docs" / "gpu.md").is_file(), reason="not in a checkout")
+@needs_numba
+def test_the_table_of_registers_has_every_kernel() -> None:
+    code = "import cuda_gate; print('\\n'.join(v.name for v in cuda_gate.variants()))"
+    names = output_of(run_code(code, NUMBA_ENABLE_CUDASIM="0")).splitlines()
+    committed = cuda_gate.TABLE.read_text(encoding="utf-8").splitlines()
+    assert [row.split(",")[0] for row in committed[1:]] == names
