@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, repeat
+from itertools import chain, islice, repeat, tee
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
 from bpls_fast.backend import host, hosts, memory, on_device, placed, take
-from bpls_fast.kernels import column_sums, gram, linear
+from bpls_fast.components import Components, leading_components
+from bpls_fast.kernels import column_sums, cross, gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
@@ -49,6 +50,12 @@ OFFSET = 0.5
 
 SAMPLE = 5_000
 """At most so many rows are used to scale the start, and for the Gram matrix of the inputs."""
+
+MANY_SWEEPS = 10_000
+"""Fits of more sweeps than that have time for all inputs."""
+
+MOST_NUMBERS = 1 << 28
+"""So many numbers at most are kept as components of the rows: one gigabyte of float32."""
 
 LEAST_KEPT, WINDOW = 0.8, 0.25
 """How much of the mean of the weights a sweep over a chunk keeps: at least so much, and such that the mean reaches back
@@ -99,7 +106,7 @@ def fit_refined(
     net : Network
         Trained in place. If the call raises it is left as it was.
     X : (d, inputs) array of uint8, float32 or float64
-        The data; bytes are read as they are, no float copy is made.
+        The data; bytes are read as they are. Of many columns over many rows, components are kept: see docs/refined.md.
     Y : (d,) array of labels, or (d, outputs) array of numbers
         A vector is labels if the network has more than one output, or softmax for its activation.
     max_passes : float
@@ -179,14 +186,19 @@ def fit_refined(
             sample = samples.take(_some(len(samples.X), random))
             if start == "scaled":
                 begin.weights = scaled_start(begin, sample, random)
+        limits = _Limits(max_passes, max_sweeps, tol, patience)
         sizes = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
-        chunks = None if sizes is None else _Chunks(samples, sizes, random)
-        fit = _Fit(begin, record, samples, held, chunks, output_eps, standardize)
-        fit.learn_inputs(sample)
+        inputs = _Inputs(begin, sample, record)
         del sample
-        stopped = fit.run(_Limits(max_passes, max_sweeps, tol, patience))
-        report = record.finish(stopped)
-    net.weights, net.input_scale, net.classes = fit.best.weights, begin.input_scale, classes
+        if sizes is not None and start == "scaled" and not standardize:
+            sizes, planned = tee(sizes)
+            inputs.reduce(limits.plan(planned, len(samples.X)), len(samples.X), random)
+        samples, held = inputs.of(samples), held and inputs.of(held)
+        chunks = None if sizes is None else _Chunks(samples, sizes, random)
+        fit = _Fit(inputs, record, samples, held, chunks, output_eps, standardize)
+        report = record.finish(fit.run(limits))
+        best = inputs.whole(fit.best)
+    net.weights, net.input_scale, net.classes = best.weights, best.input_scale, classes
     return report
 
 
@@ -266,6 +278,76 @@ class _Limits(NamedTuple):
     tol: float
     patience: int
 
+    def reached(self, sweeps: int, seen: int, count: int) -> str:
+        """Say which limit another sweep over a chunk of `count` rows would exceed, after which `seen` are seen."""
+        if sweeps == self.max_sweeps:
+            return f"{sweeps} sweeps"
+        if sweeps and seen > self.max_passes * count + 0.5:
+            return f"{self.max_passes:g} passes over the data"
+        return ""
+
+    def plan(self, sizes: Iterator[int], count: int) -> tuple[int, float]:
+        """Give the sweeps and the passes over the data that are allowed; beyond MANY_SWEEPS they are not counted."""
+        sweeps = seen = 0
+        for size in islice(sizes, MANY_SWEEPS):
+            if self.reached(sweeps, seen + size, count):
+                break
+            sweeps, seen = sweeps + 1, seen + size
+        return sweeps, seen / count
+
+
+class _Inputs:
+    """What enters the network that the sweeps see, `net`: all inputs, or the components that they have time to learn.
+
+    `G` is the Gram matrix of a sample of it, whose weight is `total`; `ridge` is the ridge where that is no multiple of
+    the identity.
+    """
+
+    def __init__(self, net: Network, sample: Samples, record: Recorder) -> None:
+        self.net = self._outer = net
+        self.total = sample.total_weight()
+        self.G: Array = np.empty((0, 0))
+        self.ridge: Array | None = None
+        self._record = record
+        self._components: Components | None = None
+        if len(net.layer_sizes) > 2:
+            with record.phase("gram"):
+                X, scale = sample.X, net.scale_of(sample.X)
+                self.G = host(gram(X, bias=net.bias, scale=scale, sample_weight=sample.weights))
+
+    def reduce(self, plan: tuple[int, float], count: int, random: np.random.Generator) -> None:
+        """Go over to components if, for so many sweeps and passes over `count` rows, that saves time."""
+        if not self.G.size:
+            return
+        (sweeps, passes), (inputs, neurons) = plan, self.net.layer_sizes[:2]
+        # Passes multiply rows with as many columns as there are neurons, twice and for the trial; components are a
+        # product with as many columns as there are of them, once.
+        columns = passes * neurons * (2 + 1 / TRIAL_SHARE)
+        most = min(inputs // 2, int(columns * inputs / (columns + inputs)))
+        most = min(most, MOST_NUMBERS // count)
+        with self._record.phase("start"):
+            ridge = self._record.report.eps * float(self.G.diagonal().mean())
+            found = leading_components(self.G, self.net.bias, ridge, sweeps, most, random)
+            if found is not None:
+                self._components = found
+                self.net = found.network(self.net, self.G)
+                self.G = found.between(self.G)
+                self.ridge = ridge * cross(found.M, found.M)
+
+    def of(self, samples: Samples) -> Samples:
+        """Give the rows as they enter the network."""
+        if self._components is None:
+            return samples
+        with self._record.phase("start"):
+            scale = self._outer.scale_of(samples.X)
+            return samples._replace(X=self._components.rows(samples.X, scale))
+
+    def whole(self, network: Network) -> Network:
+        """Give a network that the sweeps left as one on all inputs."""
+        if self._components is None:
+            return network
+        return self._components.whole(network, self._outer)
+
 
 class _Fit:
     """One fit: the sweeps, the mean of their weights, the best network so far.
@@ -275,7 +357,7 @@ class _Fit:
 
     def __init__(
         self,
-        begin: Network,
+        inputs: _Inputs,
         record: Recorder,
         samples: Samples,
         held: Samples | None,
@@ -283,7 +365,8 @@ class _Fit:
         output_eps: float | None,
         standardize: bool,
     ) -> None:
-        self.begin = begin
+        self.inputs = inputs
+        self.begin = begin = inputs.net
         self.record = record
         self.samples = samples
         self.held = held
@@ -301,16 +384,10 @@ class _Fit:
         self._exact = EXACT * samples.mean_square()
         self._failures = self._small_steps = self._since_best = 0
         self._best_score = -np.inf
-
-    def learn_inputs(self, sample: Samples) -> None:
-        """Learn what enters the network from a sample of the rows."""
-        if not self.refinement.hidden:
-            return
-        X, weights = sample.X, sample.weights
-        with self.record.phase("gram"):
-            scale = self.begin.scale_of(X)
-            G = host(gram(X, bias=self.begin.bias, scale=scale, sample_weight=weights))
-        self.refinement.learn_inputs(G, sample.total_weight(), X, weights)
+        if self.refinement.hidden:
+            self.refinement.learn_inputs(
+                inputs.G, inputs.total, samples.X, samples.weights, inputs.ridge
+            )
 
     def run(self, limits: _Limits) -> str:
         """Sweep until there is a reason to end, which is given."""
@@ -331,7 +408,7 @@ class _Fit:
             if is_due and network and self._look(network) == limits.patience:
                 looks = f"{limits.patience} looks at the rows held out"
                 stopped = stopped or f"{looks} without a better network"
-            if self.record.step(network):
+            if self.record.step(network and self.inputs.whole(network)):
                 stopped = "the callback asked to stop"
             stopped = stopped or self._reached(limits)
         if not self._is_due():
@@ -340,16 +417,11 @@ class _Fit:
 
     def _reached(self, limits: _Limits) -> str:
         """Say which limit the next sweep would exceed, if one."""
-        report, max_sweeps = self.record.report, limits.max_sweeps
-        if self.chunks is None and max_sweeps is None:
-            max_sweeps = max(FEWEST_SWEEPS, len(self.samples.X) // ROWS_PER_SWEEP)
-        if report.iterations == max_sweeps:
-            return f"{max_sweeps} sweeps"
-        if self.chunks is not None and report.iterations:
-            seen = sum(report.rows) + self.chunks.size
-            if seen > limits.max_passes * len(self.samples.X) + 0.5:
-                return f"{limits.max_passes:g} passes over the data"
-        return ""
+        report, count = self.record.report, len(self.samples.X)
+        if self.chunks is not None:
+            return limits.reached(report.iterations, sum(report.rows) + self.chunks.size, count)
+        max_sweeps = limits.max_sweeps or max(FEWEST_SWEEPS, count // ROWS_PER_SWEEP)
+        return f"{max_sweeps} sweeps" if report.iterations == max_sweeps else ""
 
     def _sweep(self) -> None:
         report = self.record.report

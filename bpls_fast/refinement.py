@@ -43,6 +43,9 @@ Weights = list[NDArray[np.float64]]
 DAMPING = 0.5
 """What is added to the curvature of every neuron, as a share of the mean of its layer."""
 
+UPPER_RIDGE = 0.2
+"""The ridge of the layers above the first, as a share of that of the first: what enters them is made for the task."""
+
 CONJUGACY = 0.9
 """How much of the last directions is kept at most."""
 
@@ -151,11 +154,17 @@ class Refinement:
         self._memory: dict[str, Array] = {}
 
     def learn_inputs(
-        self, G: NDArray[np.float64], total: float, X: Array, weights: Array | None
+        self,
+        G: NDArray[np.float64],
+        total: float,
+        X: Array,
+        weights: Array | None,
+        ridge: NDArray[np.float64] | None = None,
     ) -> None:
         """Invert the Gram matrix of what enters the network, once for many sweeps.
 
-        `total` is the weight of all rows that it is of, X and `weights` are some of them.
+        `total` is the weight of all rows that it is of, X and `weights` are some of them; `ridge` is the ridge where it
+        is no multiple of the identity.
 
         The ridge of a hidden layer is so large that the inverse is as accurate as a factor, even rounded to the type of
         the arithmetic, and it is quicker to apply.
@@ -170,6 +179,8 @@ class Refinement:
                 T = self._scales(G, X, weights)
                 inverse = solve_growing(T.between(G), total * eye, self.record)
                 inverse = T.back(T.back(inverse).T)
+            elif ridge is not None:
+                inverse = solve(G + ridge, total * eye)
             else:
                 inverse = solve_growing(G, total * eye, self.record)
             narrow = inverse.astype(dtype)
@@ -332,7 +343,7 @@ class Refinement:
                 with self.record.phase("gram"):
                     G, gradient = self._gram(now.N[layer - 1], D, rows.weights)
                 with self.record.phase("solve"):
-                    step = solve_growing(G, gradient, self.record)
+                    step = solve_growing(G, gradient, self.record, UPPER_RIDGE)
             else:
                 with self.record.phase("gram"):
                     scale = self.net.scale_of(rows.X)

@@ -211,15 +211,15 @@ def corrected(N: Array, R: Array, M: Array, below: Activation, margin: float) ->
     return below.inverse(values, margin=margin)
 
 
-def solve_growing(G: Array, C: Array, record: Recorder) -> NDArray[np.float64]:
-    """Solve (G + eps·I) W = C with the ridge of a fit, which grows where it is too small, and stays grown."""
+def solve_growing(G: Array, C: Array, record: Recorder, share: float = 1.0) -> NDArray[np.float64]:
+    """Solve (G + eps·I) W = C by a share of the ridge of a fit, which grows where it is too small, and stays grown."""
     if not G.diagonal().any():
         return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
     backend = record.report.backend if len(G) >= LARGE_SYSTEM else "cpu"
     while True:
         eps = record.report.eps
         try:
-            return solve(G, C, eps=eps, backend=backend)
+            return solve(G, C, eps=share * eps, backend=backend)
         except np.linalg.LinAlgError as error:
             if eps >= LARGEST_EPS:
                 raise

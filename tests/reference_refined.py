@@ -46,6 +46,7 @@ class Problem(NamedTuple):
     damping: float = 0.5
     conjugacy: float = 0.9
     halvings: int = 6
+    upper_ridge: float = 0.2  # of layers above the first, as a share of eps
     lengths_eps: float = 1e-9  # where every effect has size 1
 
 
@@ -109,7 +110,8 @@ def gradients_and_steps(problem, hidden, state):
         M = np.eye(len(G))
         if layer == 0 and problem.standardize:
             M = standardizing(problem.X, w, bias)
-        step = M @ np.linalg.solve(ridged(M.T @ G @ M, problem.eps), M.T @ gradient)
+        ridge = problem.eps * (problem.upper_ridge if layer else 1)
+        step = M @ np.linalg.solve(ridged(M.T @ G @ M, ridge), M.T @ gradient)
         step = step / (curvature + problem.damping * curvature.mean())
         gradients.insert(0, gradient / w.sum())
         steps.insert(0, step)
@@ -161,7 +163,7 @@ class Swept(NamedTuple):
 
 
 def sweeps(problem, hidden, count):
-    losses, last, conjugated, halved = [], None, 0, 0
+    losses, last, conjugated, halved, failed = [], None, 0, 0, False
     state = state_of(problem, hidden)
     for _ in range(count):
         losses.append(state.loss / problem.w.sum())
@@ -186,11 +188,14 @@ def sweeps(problem, hidden, count):
                 raise Unclear
             if after.loss < state.loss:
                 hidden, state = moved, after
+                failed = False
                 if halving:
                     last = None
                 break
             lengths = lengths / 2
             halved += 1
         else:
-            last = None
+            if failed:  # twice in a row: a fit ends here
+                break
+            last, failed = None, True
     return Swept(hidden, state.W, losses, conjugated, halved)

@@ -8,7 +8,7 @@ from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 from bpls_fast.refined import FEWEST_SWEEPS, ROWS_PER_SWEEP, Samples, scaled_start
-from bpls_fast.refinement import DAMPING, Refinement, Rows
+from bpls_fast.refinement import DAMPING, UPPER_RIDGE, Refinement, Rows
 from bpls_fast.report import Recorder
 
 HIDDEN = ["sigmoid", "tanh", "relu", "leaky_relu", "elu", "softplus", "softmax"]
@@ -67,7 +67,8 @@ def swept(X, T, hidden, names, eps, output_eps):
         curvature = (above[:-1] ** 2 @ curvature) * np.mean(
             slopes(names[layer], Z[layer]) ** 2, axis=0
         )
-        step = np.linalg.solve(ridged(A[layer], eps), A[layer].T @ D)
+        ridge = eps * (UPPER_RIDGE if layer else 1)
+        step = np.linalg.solve(ridged(A[layer], ridge), A[layer].T @ D)
         steps.insert(0, step / (curvature + DAMPING * curvature.mean()))
         V, above = D, hidden[layer]
     raw, effects = [], []

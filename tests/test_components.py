@@ -1,0 +1,179 @@
+"""Components of the inputs: which directions are kept, and fits on them as fits on the inputs."""
+
+import numpy as np
+import pytest
+from subprocesses import output_of, run_code
+
+import bpls_fast as bf
+from bpls_fast import refined
+from bpls_fast.components import ROUND, leading_components
+
+
+def wide_rows(count=6000, kind="uint8", seed=0):
+    """Give rows of 96 columns that eight numbers determine, but for noise, and labels that depend on these."""
+    random = np.random.default_rng(seed)
+    hidden = random.normal(size=(count, 8))
+    X = 128 + 12 * hidden @ random.normal(size=(8, 96)) + random.normal(size=(count, 96))
+    labels = (hidden[:, 0] * hidden[:, 1] > 0).astype(int) + 2 * (hidden[:, 2] > 0)
+    X = X.clip(0, 255).astype(np.uint8)
+    return (X if kind == "uint8" else (X / 255).astype(kind)), labels
+
+
+def spectrum_gram(eigenvalues, bias, seed=0):
+    """Give a Gram matrix with these eigenvalues, and its eigenvectors; the ones of a bias are orthogonal to all."""
+    Q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(eigenvalues),) * 2))
+    G = np.zeros((len(eigenvalues) + bias,) * 2)
+    G[: len(eigenvalues), : len(eigenvalues)] = Q * eigenvalues @ Q.T
+    G[len(eigenvalues) :, len(eigenvalues) :] = 1.0
+    return G, Q
+
+
+def fitted(X, labels, **options):
+    net = bf.Network([X.shape[1], 20, 4], activation="tanh", seed=1)
+    report = bf.fit_refined(net, X, labels, **options)
+    return net, report
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Give the list of what every fit finds for components."""
+    calls = []
+
+    def noting(*arguments):
+        calls.append(leading_components(*arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(refined, "leading_components", noting)
+    return calls
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_components_span_the_directions_with_large_eigenvalues(bias):
+    eigenvalues = np.concatenate([np.linspace(50, 5, 20), np.full(80, 1e-4)])
+    G, Q = spectrum_gram(eigenvalues, bias)
+    components = leading_components(G, bias, 10.0, 100, 64, np.random.default_rng(0))
+    B = components.M[:100, : components.M.shape[1] - bias]
+    assert B.shape[1] == 2 * ROUND  # 20 directions count as much as one each, the others as nothing
+    basis, _ = np.linalg.qr(B)
+    np.testing.assert_allclose(np.linalg.norm(basis.T @ Q[:, :20], axis=0), 1, atol=1e-4)
+    if bias:
+        assert components.M[100, -1] == 1
+        assert not components.M[100, :-1].any()
+        assert not components.M[:100, -1].any()
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "ridge", "most"),
+    [
+        (np.ones(100), 10.0, 50),  # nothing stands out
+        (np.linspace(50, 5, 100), 0.0, 50),  # without a ridge all can be learnt
+        (np.concatenate([np.full(40, 50.0), np.zeros(60)]), 10.0, 32),  # more than are worth it
+        (np.concatenate([np.full(4, 50.0), np.zeros(96)]), 10.0, 8),  # fewer than vectors hold
+    ],
+)
+def test_no_components_where_they_would_be_many(eigenvalues, ridge, most):
+    G, _ = spectrum_gram(eigenvalues, True)
+    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0)) is None
+
+
+def test_longer_fits_keep_more_directions():
+    G, _ = spectrum_gram(np.geomspace(100, 1e-4, 100), False)
+    counts = [
+        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0)).M.shape[1]
+        for sweeps in (1, 30, 1000)
+    ]
+    assert counts[0] < counts[1] < counts[2]
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
+    X, _ = wide_rows(kind=kind)
+    scale = 1 / 255 if kind == "uint8" else 1.0
+    G = bf.gram(X, bias=bias, scale=scale)
+    ridge = 7 * G.diagonal().mean()
+    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0))
+    net = bf.Network([96, 5, 3], activation="tanh", bias=bias, seed=0, input_scale=scale)
+    inner = components.network(net, G)
+    P = components.rows(X, scale)
+    assert P.dtype == (np.float64 if kind == "float64" else np.float32)
+    outer = components.whole(inner, net)
+    np.testing.assert_allclose(outer.forward(X), inner.forward(P), atol=2e-4)
+    # What is left out of the inputs is noise: the two networks are nearly the same.
+    rows = X.astype(np.float64) * scale
+    assert np.abs(net.forward(rows) - outer.forward(rows)).max() < 0.25
+    np.testing.assert_allclose(
+        components.between(G), bf.gram(P.astype(np.float64), bias=bias), rtol=1e-3, atol=1
+    )
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
+def test_fits_on_components_learn_what_the_rows_tell(found, kind):
+    X, labels = wide_rows(8000, kind=kind)
+    net, report = fitted(X[:6000], labels[:6000], max_passes=5)
+    assert found[0] is not None
+    assert net.layer_sizes == (96, 20, 4)
+    assert [W.shape for W in net.weights] == net.weight_shapes
+    assert report.stopped == "5 passes over the data"
+    assert (net.predict(X[6000:]) == labels[6000:]).mean() > 0.85
+
+
+def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, monkeypatch):
+    X, labels = wide_rows(kind="float32")
+    fitted(X, labels, standardize=True)
+    fitted(X, labels, start="network")
+    fitted(X[:4000], labels[:4000])
+    assert not found
+    fitted(X, labels, max_passes=0.5)
+    assert found == [None]  # components would cost more than they save
+    monkeypatch.setattr(refined, "MOST_NUMBERS", len(X) * ROUND - 1)
+    fitted(X, labels)
+    assert found == [None, None]
+
+
+def test_callbacks_and_held_out_rows_see_networks_on_the_inputs(found):
+    X, labels = wide_rows()
+    scores = []
+
+    def look(report):
+        assert report.network.layer_sizes == (96, 20, 4)
+        scores.append((report.network.predict(X) == labels).mean())
+
+    net, report = fitted(X, labels, validation_fraction=0.1, callback=look)
+    assert found[0] is not None
+    assert len(scores) == report.iterations
+    assert scores[-1] > 0.85
+    assert report.validation[-1][1] > 0.85
+    assert (net.predict(X) == labels).mean() > 0.85
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_inputs_of_a_lower_rank_than_their_components_are_learnt(found, kind):
+    random = np.random.default_rng(0)
+    hidden = random.normal(size=(6000, 3))
+    X = (hidden @ random.normal(size=(3, 96))).astype(kind)
+    X[:, ::2] = 0
+    labels = (hidden[:, 0] > 0) + 2 * (hidden[:, 1] > 0)
+    net, _ = fitted(X, labels)
+    assert found[0] is not None
+    assert (net.predict(X) == labels).mean() > 0.95
+
+
+def test_weights_of_rows_count_on_components(found):
+    X, labels = wide_rows()
+    wrong = np.arange(6000) % 3 == 0
+    labels[wrong] = 0
+    net, _ = fitted(X, labels, sample_weight=np.where(wrong, 1e-3, 1.0))
+    assert found[0] is not None
+    assert (net.predict(X) == labels)[~wrong].mean() > 0.85
+
+
+def test_fits_on_components_have_the_same_bits_at_any_thread_count():
+    program = (
+        "import hashlib, numpy as np, bpls_fast as bf\n"
+        "from test_components import fitted, wide_rows\n"
+        "net, _ = fitted(*wide_rows(), max_passes=3)\n"
+        "print(hashlib.sha256(b''.join(W.tobytes() for W in net.weights)).hexdigest())\n"
+    )
+    hashes = {output_of(run_code(program, BPLS_NUM_THREADS=str(threads))) for threads in (1, 2, 3)}
+    assert len(hashes) == 1
