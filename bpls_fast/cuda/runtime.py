@@ -126,7 +126,10 @@ def _memory_errors() -> Iterator[None]:
     except Exception as error:
         if "OUT_OF_MEMORY" not in f"{type(error).__name__} {error}".upper():
             raise
-        raise OutOfMemoryError(str(error)) from error
+        said = " ".join(str(error).split())
+        raise OutOfMemoryError(
+            f"the GPU has no room for what a call needs ({said}); give it fewer rows, or backend='cpu'"
+        ) from error
 
 
 # ---- streams
@@ -181,6 +184,11 @@ def devices() -> list[dict[str, str]]:
     return [_describe(device) for device in cuda.gpus]
 
 
+def device_number() -> int:
+    """Give the number of the device that is in use."""
+    return int(cuda.get_current_device().id)
+
+
 def _describe(device: Any) -> dict[str, str]:
     if simulated:
         return {"name": "simulator"}
@@ -190,7 +198,7 @@ def _describe(device: Any) -> dict[str, str]:
         return {
             "name": name.decode() if isinstance(name, bytes) else str(name),
             "capability": f"compute capability {'.'.join(map(str, device.compute_capability))}",
-            "memory": f"{memory.total / 2**30:.1f} GiB",
+            "memory": f"{memory.total / 2**30:.1f} GiB, {memory.free / 2**30:.1f} free",
             "size": f"{device.MULTIPROCESSOR_COUNT} multiprocessors",
         }
 
