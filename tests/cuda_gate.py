@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,10 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 TABLE = Path(__file__).parent.parent / "docs" / "gpu-registers.csv"
-ASSEMBLED = {"75": ("75", "80", "86", "89", "90"), "100": ("100", "120")}
-"""Numba compiles to PTX for the first of a family; of that ptxas makes machine code for each, as a driver would."""
-
-ARCHITECTURES = tuple(arch for family in ASSEMBLED.values() for arch in family)
+ARCHITECTURES = ("75", "80", "86", "89", "90", "100", "120")
+PROCESSES = 2
 SHARED_BYTES = 48 * 1024
 COLUMNS = ("kernel", "threads", "shared bytes", *(f"sm_{arch}" for arch in ARCHITECTURES))
 
@@ -215,18 +214,21 @@ def layer_endings(activations):
         yield "target", name
 
 
-def ptx_of(variant: Variant, arch: str) -> str:
-    """Compile a kernel to PTX; device functions, too, are then made for an architecture that is not here."""
-    from numba import cuda
-    from numba.cuda import dispatcher
+def ptx_of(variant: Variant, architectures: Sequence[str] = ARCHITECTURES) -> dict[str, str]:
+    """Compile a kernel to PTX for each architecture, as for a device of it; none of them need be here."""
+    from numba.cuda import compiler, dispatcher
 
-    capability = (int(arch[:-1]), int(arch[-1]))
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-    ptx, _ = cuda.compile(
-        variant.function, variant.types, cc=capability, output="ptx", abi="numba", device=False
+    capabilities = {arch: (int(arch[:-1]), int(arch[-1])) for arch in architectures}
+    first = capabilities[architectures[0]]
+    # Device functions ask the device for its architecture.
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=first)
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        variant.function, variant.types, cc=first, abi="numba", device=False
     )
-    assert f".target sm_{arch}" in ptx
-    return str(ptx)
+    found = {arch: str(library.get_asm_str(cc=cc)) for arch, cc in capabilities.items()}
+    for arch, ptx in found.items():
+        assert f".target sm_{arch}" in ptx
+    return found
 
 
 def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
@@ -275,16 +277,15 @@ def occupancy(arch: str, registers: int, threads: int, shared: int) -> float:
     return blocks * 32 * warps / THREADS[arch]
 
 
-def family(first: str) -> dict[str, dict[str, Compiled]]:
-    """Compile every kernel for a family of architectures: by kernel and architecture."""
+def share(number: int) -> dict[str, dict[str, Compiled]]:
+    """Compile a process's share of the kernels: by kernel and architecture."""
     found: dict[str, dict[str, Compiled]] = {}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
         waiting = {}
-        for number, variant in enumerate(variants()):
-            ptx = ptx_of(variant, first)
-            path = Path(folder) / f"{number}.ptx"
-            path.write_text(ptx)
-            for arch in ASSEMBLED[first]:
+        for place, variant in enumerate(variants()[number::PROCESSES]):
+            for arch, ptx in ptx_of(variant).items():
+                path = Path(folder) / f"{place}-{arch}.ptx"
+                path.write_text(ptx)
                 waiting[variant.name, arch] = pool.submit(assembled, variant, path, ptx, arch)
         for (name, arch), result in waiting.items():
             found.setdefault(name, {})[arch] = result.result()
@@ -292,17 +293,19 @@ def family(first: str) -> dict[str, dict[str, Compiled]]:
 
 
 def gate() -> tuple[list[list[str]], list[str]]:
-    """Give the table and what is wrong; the families are compiled in processes of their own, at the same time."""
-    command = [sys.executable, __file__, "--family"]
+    """Give the table and what is wrong; processes of their own compile the kernels at the same time."""
+    command = [sys.executable, __file__, "--share"]
     running = [
-        subprocess.Popen([*command, first], stdout=subprocess.PIPE, text=True)
-        for first in ASSEMBLED
+        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True)
+        for number in range(PROCESSES)
     ]
-    families = [json.loads(process.communicate()[0]) for process in running]
+    found = {}
+    for process in running:
+        found.update(json.loads(process.communicate()[0]))
     rows, problems = [], []
     for variant in variants():
         cells = []
-        of_archs = {arch: found for each in families for arch, found in each[variant.name].items()}
+        of_archs = found[variant.name]
         for arch in ARCHITECTURES:
             registers, shared, wrong = of_archs[arch]
             problems += [f"{variant.name} on sm_{arch}: {problem}" for problem in wrong]
@@ -314,8 +317,8 @@ def gate() -> tuple[list[list[str]], list[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--family"]:
-        print(json.dumps(family(arguments[1])))
+    if arguments[:1] == ["--share"]:
+        print(json.dumps(share(int(arguments[1]))))
         return 0
     if ptxas() is None:
         print("ptxas is neither on PATH nor in /usr/local/cuda/bin: it comes with the CUDA toolkit")

@@ -64,6 +64,9 @@ def test_without_numba_one_sentence_names_the_command() -> None:
             lambda: bf.gram(np.eye(2), backend="cuda"),
             lambda: bf.Network([2, 2]).to("cuda"),
             lambda: bf.fit_classifier(bf.Network([2, 2]), np.eye(2), [0, 1], backend="cuda"),
+            lambda: bf.fit_refined(bf.Network([2, 2]), np.eye(2), [0, 1], backend="cuda"),
+            lambda: bf.fit_injective(bf.Network([2, 2]), np.eye(2), np.eye(2), backend="cuda"),
+            lambda: bf.BPLSClassifier(backend="cuda").fit(np.eye(2), [0, 1]),
         ):
             try:
                 call()
@@ -71,7 +74,7 @@ def test_without_numba_one_sentence_names_the_command() -> None:
                 print(error)
     """)
     sentence = "backend 'cuda' needs the package numba-cuda: pip install \"bpls_fast[cuda]\""
-    assert output_of(finished).splitlines() == [sentence] * 3
+    assert output_of(finished).splitlines() == [sentence] * 6
 
 
 @needs_numba
@@ -143,6 +146,18 @@ def test_occupancy_is_what_registers_threads_and_shared_memory_allow(
     assert cuda_gate.occupancy(arch, registers, threads, shared) == share
 
 
+def test_the_gate_has_every_kernel() -> None:
+    gate = Path(cuda_gate.__file__).read_text(encoding="utf-8")
+    names = [
+        name
+        for source in (PACKAGE / "cuda").glob("*.py")
+        for name in re.findall(r"^def (\w+_kernel)\(", source.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(names) > 15
+    for name in names:
+        assert f".{name}(" in gate
+
+
 @needs_numba
 @pytest.mark.skipif(
     cuda_gate.ptxas() is None and os.environ.get("BPLS_CUDA") != "1", reason="there is no ptxas"
@@ -180,7 +195,7 @@ def test_the_gate_refuses_what_it_must() -> None:
             variant = cuda_gate.Variant("", function, kinds, 32, True)
             if function is fine:
                 variant = variant._replace(needs=("dp4a",))
-            ptx = cuda_gate.ptx_of(variant, "75")
+            ptx = cuda_gate.ptx_of(variant, ["80"])["80"]
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "kernel.ptx"
                 path.write_text(ptx)
