@@ -184,7 +184,7 @@ class HostRows:
         return np.asarray(self.values, dtype)
 
     def __getitem__(self, key: Any) -> Array | HostRows:
-        return movable(self.values[key])
+        return movable(self.values[np.asarray(key) if isinstance(key, Array) else key])
 
 
 def empty(shape: Any, dtype: Any) -> Array:
