@@ -32,6 +32,9 @@ __all__ = [
 PART_BYTES = 1 << 28
 """Rows that do not fit the device are moved there in parts of at most so many bytes."""
 
+LARGEST_SHARE = 0.75
+"""Of the free memory, that rows may take: the rest is for what is computed of them."""
+
 _UFUNCS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply"}
 
 
@@ -223,6 +226,9 @@ def movable(values: Any) -> Array | HostRows:
     """Give rows on the device, or, where it has no room for all of them, rows that go there part by part."""
     if isinstance(values, (Array, HostRows)):
         return values
+    large = isinstance(values, np.ndarray) and values.nbytes > PART_BYTES
+    if large and values.nbytes > LARGEST_SHARE * runtime.free_bytes():
+        return HostRows(values)
     try:
         return asarray(values)
     except runtime.OutOfMemoryError:

@@ -94,6 +94,11 @@ def download(data: Any) -> NDArray[Any]:
     return values
 
 
+def free_bytes() -> float:
+    """Give how much memory of the device is free."""
+    return np.inf if simulated else float(cuda.current_context().get_memory_info().free)
+
+
 def from_interface(interface: dict[str, Any], owner: Any) -> Any:
     """Give the device's view of memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
 

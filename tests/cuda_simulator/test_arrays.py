@@ -276,6 +276,7 @@ def test_a_real_device_is_described(monkeypatch):
         "108 multiprocessors",
     ]
     assert runtime.device_number() == 1
+    assert runtime.free_bytes() == 39 * 2**30
 
 
 def test_without_a_device_one_sentence_says_so(monkeypatch):
@@ -344,6 +345,15 @@ def recorded(function):
 
     call.said = []
     return call
+
+
+def test_rows_leave_room_for_what_is_computed_of_them(monkeypatch):
+    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.7)
+    assert isinstance(array.movable(VALUES), Array)
+    monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.8)
+    assert isinstance(array.movable(VALUES), array.HostRows)
+    assert isinstance(array.movable(VALUES[:2]), Array)  # a part of it
 
 
 def test_parts_of_rows_cover_them(monkeypatch):
