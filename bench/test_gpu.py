@@ -4,7 +4,9 @@ They need an NVIDIA GPU, or with small sizes numba-cuda's simulator, and are ski
 """
 
 import importlib
+from pathlib import Path
 
+import gpu
 import pytest
 from gpu import CASES, SMALL, Case, main, on_gpu, table
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -49,11 +51,22 @@ def test_every_kernel_has_a_row_of_the_computed_table() -> None:
 
 
 @pytest.mark.usefixtures("device")
-def test_on_a_gpu_every_kernel_has_a_row_of_the_measured_table(
-    capsys: pytest.CaptureFixture[str],
+def test_on_a_gpu_one_command_fills_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    main()
+    page = tmp_path / "gpu.md"
+    page.write_text(
+        "before\n<!-- measured -->\nnothing\n<!-- to here -->\nafter\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(gpu, "PAGE", page)
+    main(["--fill"])
     computed, _, measured = capsys.readouterr().out.partition("Measured here")
+    text = page.read_text(encoding="utf-8")
+    assert "nothing" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
     for case in CASES:
         assert f"| {case.name} |" in computed
         assert f"| {case.name} |" in measured
+        assert f"| {case.name} |" in text
+    assert "| fit_refined |" in text

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beside", "device_kernels", "host", "hosts", "memory", "on_device", "placed", "take"]
+__all__ = [
+    "beside",
+    "by_halves",
+    "device_kernels",
+    "host",
+    "hosts",
+    "memory",
+    "on_device",
+    "placed",
+    "take",
+]
 
 BACKENDS = ("auto", "cpu", "cuda")
+DLPACK_CUDA = 2  # the number of CUDA devices in dlpack.h
 
 
 def on_device(values: Any) -> bool:
-    """Say whether an array is on the GPU: one of ours, or anybody's with `__cuda_array_interface__`."""
+    """Say whether an array is on the GPU: one of ours, or anybody's that says so by its array interface or DLPack."""
     if type(values) is np.ndarray or values is None:
         return False
-    return getattr(values, "on_device", False) is True or hasattr(
-        values, "__cuda_array_interface__"
-    )
+    if getattr(values, "on_device", False) is True or hasattr(values, "__cuda_array_interface__"):
+        return True
+    return hasattr(values, "__dlpack_device__") and values.__dlpack_device__()[0] == DLPACK_CUDA
 
 
 def device_kernels(backend: str, *arrays: Any) -> Any:
@@ -80,3 +91,14 @@ def take(X: Any, chosen: NDArray[np.intp], out: Any) -> Any:
     from bpls_fast.cuda.array import gather
 
     return gather(X, chosen, out)
+
+
+def by_halves(call: Callable[[Any], NDArray[Any]], rows: Any) -> NDArray[Any]:
+    """Give what a call makes of rows, each on its own; where memory does not suffice, of one half after the other."""
+    try:
+        return call(rows)
+    except MemoryError:
+        if len(rows) < 2:
+            raise
+    half = len(rows) // 2
+    return np.concatenate([by_halves(call, rows[:half]), by_halves(call, rows[half:])])

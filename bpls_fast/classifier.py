@@ -205,8 +205,9 @@ def _fit(
                 input_gram = sweep.input_gram
                 now = _estimate(begin.net, swept, rows, record)
             else:
-                part = rows.take(now.missed)
-                A = [part.X, *now.of(now.missed)]
+                chosen = beside(rows.X, now.missed)
+                part = rows.take(chosen)
+                A = [part.X, *now.of(chosen)]
                 swept = sweep(A, part.B, part.weights, part.labels)
                 blended = _blend(now.net.weights, swept, now.miss_rate)
                 now = _estimate(now.net, blended, rows, record)
@@ -266,7 +267,7 @@ def _best_margins(begin: Estimate, sweep: Sweep, rows: Rows, sweeps: int) -> lis
         return natural  # they have no end that a target must be kept off
     counted = np.arange(len(rows.X)) if rows.weights is None else np.flatnonzero(host(rows.weights))
     evenly = np.linspace(0, len(counted) - 1, min(len(counted), SEARCH_ROWS)).astype(np.intp)
-    chosen = counted[evenly]
+    chosen = beside(rows.X, counted[evenly])
     rows, begin = rows.take(chosen), begin._replace(hidden=begin.of(chosen))
     input_gram, highest, best = None, -np.inf, natural
     for share in MARGIN_SHARES:

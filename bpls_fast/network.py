@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 from bpls_fast.activation import Activation, activations
-from bpls_fast.backend import beside, device_kernels, host, on_device, placed
+from bpls_fast.backend import beside, by_halves, device_kernels, host, on_device, placed
 from bpls_fast.kernels import linear
 
 if TYPE_CHECKING:
@@ -542,8 +542,9 @@ class Network:
         """Give the values after the last of the named activations, on the GPU if X is there."""
         rows = self.rows(X)
         if self.backend == "cuda":
-            outputs = self._run(placed("cuda", rows)[0], names)[-1]
-            return outputs if on_device(X) else host(outputs)
+            if on_device(X):
+                return self._run(placed("cuda", rows)[0], names)[-1]
+            return by_halves(lambda part: host(self._run(placed("cuda", part)[0], names)[-1]), rows)
         return self._run(rows, names)[-1]
 
     def _run(self, X: NDArray[Any], names: Sequence[str]) -> list[NDArray[Any]]:

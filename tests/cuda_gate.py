@@ -1,7 +1,8 @@
 """The compile gate: every kernel for every architecture, through ptxas, in a process without the simulator.
 
 `python cuda_gate.py` writes the table of registers to docs/gpu-registers.csv; with --check it compares. It refuses
-spills, stack frames, more than 48 KiB of shared memory, and float64 in kernels of float32.
+spills, stack frames, more than 48 KiB of shared memory, float64 in kernels of float32, atomic operations and 64-bit
+divisions, and products without dp4a, or reads of 16 bytes, where they should have them.
 """
 
 import csv
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,10 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 TABLE = Path(__file__).parent.parent / "docs" / "gpu-registers.csv"
-ASSEMBLED = {"75": ("75", "80", "86", "89", "90"), "100": ("100", "120")}
-"""Numba compiles to PTX for the first of a family; of that ptxas makes machine code for each, as a driver would."""
-
-ARCHITECTURES = tuple(arch for family in ASSEMBLED.values() for arch in family)
+ARCHITECTURES = ("75", "80", "86", "89", "90", "100", "120")
+PROCESSES = 2
 SHARED_BYTES = 48 * 1024
 COLUMNS = ("kernel", "threads", "shared bytes", *(f"sm_{arch}" for arch in ARCHITECTURES))
 
@@ -43,6 +43,15 @@ class Variant(NamedTuple):
     types: tuple[object, ...]
     threads: int
     float32: bool  # no float64 may be in it
+    needs: tuple[str, ...] = ()  # instructions that must be in it
+
+
+REFUSED = {
+    "atomic operations": r"\b(atom|red)\.",
+    "64-bit divisions": r"\b(div|rem)\.[su]64",
+    "calls": r"\bcall(\.uni)?\b",
+}
+"""What no kernel may hold: sums have one order, indices no division, and device functions are part of their kernel."""
 
 
 class Compiled(NamedTuple):
@@ -82,17 +91,20 @@ def variants() -> list[Variant]:
 
     found = []
 
-    def add(name, kernel, *arguments, threads, float32=False):
-        found.append(Variant(name, kernel.py_func, arguments, product(threads), float32))
+    def add(name, kernel, *arguments, threads, float32=False, needs=()):
+        found.append(Variant(name, kernel.py_func, arguments, product(threads), float32, needs))
 
     for real, kind, short in ((np.float32, f4, "float32"), (np.float64, f8, "float64")):
         narrow = real is np.float32
+        pieces = "ld.shared.v4" if narrow else "ld.shared.v2"  # 16 bytes at once
         tile = products.TILE[np.dtype(real)]
         for weighted in (False, True):
             kernel = products.floats_kernel(tile, real, weighted)
             name = f"gram {short}" + (" weighted" if weighted else "")
-            arrays = (given(kind), given(kind), given(kind, 1), own(kind, 3))
-            add(name, kernel, *arrays, *[i8] * 5, threads=tile.threads, float32=narrow)
+            for kind_of, title in ((given, name), (own, f"{name} in one piece")):
+                arrays = (kind_of(kind), kind_of(kind), kind_of(kind, 1), own(kind, 3))
+                options = {"float32": narrow, "needs": (pieces,)}
+                add(title, kernel, *arrays, *[i8] * 5, threads=tile.threads, **options)
         if narrow:
             arrays = (given(u1), given(kind), given(kind), own(kind, 3))
             kernel = products.floats_kernel(tile, real, False)
@@ -107,9 +119,13 @@ def variants() -> list[Variant]:
         tile = layers.TILE[np.dtype(real)]
         for ending, name in layer_endings(activations):
             kernel = layers.layer_kernel(tile, real, ending, name)
+            title, numbers = f"layer {short} {ending} {name}", (i8, kind, kind)
             arrays = (given(kind), given(kind), given(kind), own(kind))
-            title = f"layer {short} {ending} {name}"
-            add(title, kernel, *arrays, i8, kind, kind, threads=tile.threads, float32=narrow)
+            options = {"threads": tile.threads, "float32": narrow, "needs": (pieces,)}
+            add(title, kernel, *arrays, *numbers, **options)
+            if ending == "forward" and name in ("identity", "softmax"):
+                title, arrays = f"{title} in one piece", [own(kind)] * 4
+                add(title, kernel, *arrays, *numbers, **options)
         if narrow:
             kernel = layers.layer_kernel(tile, real, "forward", "identity")
             arrays = (given(u1), given(kind), own(kind), own(kind))
@@ -120,57 +136,50 @@ def variants() -> list[Variant]:
                 arrays = (given(kind), given(kind), kind, own(kind))
                 if name != "softmax":
                     kernel, threads = elements.activation_kernel(what, name, real), elements.THREADS
-                elif what != "derivative":
-                    threads = elements.ROW_BLOCK
-                    kernel = elements.softmax_kernel(what, real, threads)
-                else:
-                    continue
-                title = f"{what} {short} {name}"
-                add(title, kernel, *arrays, threads=threads, float32=narrow)
+                    title = f"{what} {short} {name}"
+                    add(title, kernel, *arrays, threads=threads, float32=narrow)
+        rows = [elements.row_block(width) for width in (10, 60)]
+        for block in rows:
+            lanes = f"{block[0]} lanes"
+            for what in ("forward", "inverse", "jacobian"):
+                kernel = elements.softmax_kernel(what, real, block)
+                arrays = (given(kind), given(kind), kind, own(kind))
+                title = f"{what} {short} softmax {lanes}"
+                add(title, kernel, *arrays, threads=block, float32=narrow)
+            missed = elements.missed_kernel(real, block)
+            arrays = (given(kind), own(i8, 1), own(u1, 1))
+            add(f"missed {short} {lanes}", missed, *arrays, threads=block, float32=narrow)
         for what in ("add", "subtract", "multiply"):
-            kernel = elements.arithmetic_kernel(what)
-            add(
-                f"{what} {short}",
-                kernel,
-                *[given(kind)] * 3,
-                threads=elements.THREADS,
-                float32=narrow,
-            )
-        take = elements.take_kernel()
-        arrays = (given(kind), own(i8, 1), own(kind))
-        add(f"take {short}", take, *arrays, threads=elements.THREADS, float32=narrow)
-        missed = elements.missed_kernel()
-        arrays = (given(kind), own(i8, 1), own(u1, 1))
-        add(f"missed {short}", missed, *arrays, threads=elements.THREADS, float32=narrow)
-        finite = elements.not_finite_kernel()
-        arrays = (given(kind), own(i4, 1))
-        add(f"not finite {short}", finite, *arrays, threads=elements.THREADS, float32=narrow)
-        add(
-            f"add up {short}",
-            products.add_up_kernel(),
-            *(own(kind, 3), own(f8), i8),
-            threads=products.ADD_UP_THREADS,
-        )
-        for weighted in (False, True):
-            kernel = elements.column_sums_kernel(True, weighted, elements.ROW_BLOCK)
-            title = f"column sums {short}" + (" weighted" if weighted else "")
-            arrays = (given(kind), given(kind), given(kind, 1), own(f8, 3))
-            add(title, kernel, *arrays, threads=elements.ROW_BLOCK)
-    add(
-        "copy", elements.copy_kernel(), given(f4), given(f4), threads=elements.THREADS, float32=True
-    )
-    add(
-        "take uint8",
-        elements.take_kernel(),
-        given(u1),
-        own(i8, 1),
-        own(u1),
-        threads=elements.THREADS,
-        float32=True,
-    )
+            kernel, arrays = elements.arithmetic_kernel(what), [given(kind)] * 3
+            add(f"{what} {short}", kernel, *arrays, threads=elements.THREADS, float32=narrow)
+        for title, kernel, arrays in (
+            ("take", elements.take_kernel(), (given(kind), own(i8, 1), own(kind))),
+            ("copy", elements.copy_kernel(), (given(kind), given(kind))),
+            ("fill", elements.fill_kernel(), (kind, own(kind))),
+            ("not finite", elements.not_finite_kernel(), (given(kind), own(i4, 1))),
+        ):
+            threads = elements.THREADS
+            add(f"{title} {short}", kernel, *arrays, threads=threads, float32=narrow)
+        kernel, arrays = products.add_up_kernel(), (own(kind, 3), own(f8), i8)
+        add(f"add up {short}", kernel, *arrays, threads=products.ADD_UP_THREADS)
+        arrays = (given(kind), given(kind), given(kind, 1), own(f8, 3))
+        for block in (elements.row_block(1), *rows):
+            for what in ("values", "products", "slopes"):
+                kernel = elements.column_sums_kernel(what, True, block, "tanh", real)
+                title = f"column sums {short} of {what} {block[0]} lanes"
+                add(title, kernel, *arrays, threads=block)
+    take, arrays = elements.take_kernel(), (given(u1), own(i8, 1), own(u1))
+    add("take uint8", take, *arrays, threads=elements.THREADS, float32=True)
+    block = products.ADD_UP_THREADS
+    add("mirror", products.mirror_kernel(block), own(f8), threads=block)
     tile = products.TILE[np.dtype(np.uint8)]
     kernel = products.bytes_kernel(tile)
-    add("gram uint8", kernel, given(u1), own(u4, 3), *[i8] * 3, threads=tile.threads, float32=True)
+    for kind_of, title in ((given, "gram uint8"), (own, "gram uint8 in one piece")):
+        arrays, options = (
+            (kind_of(u1), own(u4, 3)),
+            {"float32": True, "needs": ("dp4a.u32.u32", "ld.shared.v4")},
+        )
+        add(title, kernel, *arrays, *[i8] * 3, threads=tile.threads, **options)
     add(
         "add up uint8",
         products.add_up_kernel(),
@@ -179,59 +188,47 @@ def variants() -> list[Variant]:
         i8,
         threads=products.ADD_UP_THREADS,
     )
-    size, rows, per = systems.BLOCK, systems.ROWS, systems.PER_THREAD
-    whole, tail = own(f8), (i8, i8)
-    add(
-        "diagonal",
-        systems.diagonal_kernel(size),
-        whole,
-        own(f8, 1),
-        f8,
-        *tail,
-        own(i8, 1),
-        threads=size,
-    )
-    add("panel", systems.panel_kernel(size, rows), whole, *tail, threads=rows)
-    add("update", systems.update_kernel(size, per), whole, *tail, threads=(size // per) ** 2)
-    add("back", systems.back_kernel(size, rows), whole, *tail, threads=rows)
-    add(
-        "back update",
-        systems.back_update_kernel(size, per),
-        whole,
-        *tail,
-        threads=(size // per) ** 2,
-    )
-    batch = systems.batch_kernel(systems.BATCH_THREADS)
-    add("batch", batch, own(f8, 3), own(f8), f8, own(i8, 1), threads=systems.BATCH_THREADS)
-    add("ridge", systems.ridge_kernel(), given(f8, 3), f8, i8, own(f8, 1), threads=elements.THREADS)
-    arrays = (given(f8, 3), given(f8, 3), own(f8, 1), own(f8, 3), own(f8))
-    add("assemble", systems.assemble_kernel(), *arrays, threads=elements.THREADS)
-    add("solution", systems.solution_kernel(), own(f8, 3), own(f8, 3), threads=elements.THREADS)
+    cube, flat, failed = own(f8, 3), own(f8), own(i8, 1)
+    for block in systems.BLOCKS:
+        kernel, side = systems.small_kernel(block), block.size
+        add(f"small {side}", kernel, cube, flat, f8, failed, threads=block.threads)
+        arrays = (given(f8, 3), given(f8, 3), own(f8, 1), cube, flat)
+        add(f"assemble {side}", systems.assemble_kernel(block), *arrays, threads=block.threads)
+        add(f"solution {side}", systems.solution_kernel(block), cube, cube, threads=block.threads)
+    panel = systems.panel_kernel(block)
+    add("panel", panel, cube, flat, f8, i8, cube, failed, threads=block.threads)
+    per = systems.PER_THREAD
+    add("update", systems.update_kernel(side, per), cube, i8, threads=(side // per) ** 2)
+    add("back", systems.back_kernel(block), cube, cube, threads=block.threads)
+    ridge = systems.ridge_kernel(systems.RIDGE_THREADS)
+    add("ridge", ridge, given(f8, 3), f8, i8, own(f8, 1), threads=systems.RIDGE_THREADS)
     return found
 
 
 def layer_endings(activations):
-    """Give what a layer can end with; softmax ends with the identity and a kernel of its own."""
-    names = [name for name in activations if name != "softmax"]
+    """Give what a layer can end with."""
     yield "residual", "identity"
-    for name in names:
+    for name in activations:
         yield "forward", name
         yield "tangent", name
         yield "target", name
 
 
-def ptx_of(variant: Variant, arch: str) -> str:
-    """Compile a kernel to PTX; device functions, too, are then made for an architecture that is not here."""
-    from numba import cuda
-    from numba.cuda import dispatcher
+def ptx_of(variant: Variant, architectures: Sequence[str] = ARCHITECTURES) -> dict[str, str]:
+    """Compile a kernel to PTX for each architecture, as for a device of it; none of them need be here."""
+    from numba.cuda import compiler, dispatcher
 
-    capability = (int(arch[:-1]), int(arch[-1]))
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-    ptx, _ = cuda.compile(
-        variant.function, variant.types, cc=capability, output="ptx", abi="numba", device=False
+    capabilities = {arch: (int(arch[:-1]), int(arch[-1])) for arch in architectures}
+    first = capabilities[architectures[0]]
+    # Device functions ask the device for its architecture.
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=first)
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        variant.function, variant.types, cc=first, abi="numba", device=False
     )
-    assert f".target sm_{arch}" in ptx
-    return str(ptx)
+    found = {arch: str(library.get_asm_str(cc=cc)) for arch, cc in capabilities.items()}
+    for arch, ptx in found.items():
+        assert f".target sm_{arch}" in ptx
+    return found
 
 
 def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
@@ -240,7 +237,7 @@ def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stderr
     if done.returncode:
-        return Compiled(0, 0, [f"ptxas: {said.strip()}"])
+        return Compiled(0, 0, [f"ptxas: {' '.join(said.split())}"])
     bytes_ = re.search(
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill", said
     )
@@ -259,6 +256,8 @@ def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
         problems.append(f"{shared_bytes} bytes of shared memory")
     if variant.float32 and ".f64" in ptx:
         problems.append("float64 instructions")
+    problems += [name for name, pattern in REFUSED.items() if re.search(pattern, ptx)]
+    problems += [f"no {needed}" for needed in variant.needs if needed not in ptx]
     return Compiled(int(registers[1]), shared_bytes, problems)
 
 
@@ -278,16 +277,15 @@ def occupancy(arch: str, registers: int, threads: int, shared: int) -> float:
     return blocks * 32 * warps / THREADS[arch]
 
 
-def family(first: str) -> dict[str, dict[str, Compiled]]:
-    """Compile every kernel for a family of architectures: by kernel and architecture."""
+def share(number: int) -> dict[str, dict[str, Compiled]]:
+    """Compile a process's share of the kernels: by kernel and architecture."""
     found: dict[str, dict[str, Compiled]] = {}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
         waiting = {}
-        for number, variant in enumerate(variants()):
-            ptx = ptx_of(variant, first)
-            path = Path(folder) / f"{number}.ptx"
-            path.write_text(ptx)
-            for arch in ASSEMBLED[first]:
+        for place, variant in enumerate(variants()[number::PROCESSES]):
+            for arch, ptx in ptx_of(variant).items():
+                path = Path(folder) / f"{place}-{arch}.ptx"
+                path.write_text(ptx)
                 waiting[variant.name, arch] = pool.submit(assembled, variant, path, ptx, arch)
         for (name, arch), result in waiting.items():
             found.setdefault(name, {})[arch] = result.result()
@@ -295,17 +293,19 @@ def family(first: str) -> dict[str, dict[str, Compiled]]:
 
 
 def gate() -> tuple[list[list[str]], list[str]]:
-    """Give the table and what is wrong; the families are compiled in processes of their own, at the same time."""
-    command = [sys.executable, __file__, "--family"]
+    """Give the table and what is wrong; processes of their own compile the kernels at the same time."""
+    command = [sys.executable, __file__, "--share"]
     running = [
-        subprocess.Popen([*command, first], stdout=subprocess.PIPE, text=True)
-        for first in ASSEMBLED
+        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True)
+        for number in range(PROCESSES)
     ]
-    families = [json.loads(process.communicate()[0]) for process in running]
+    found = {}
+    for process in running:
+        found.update(json.loads(process.communicate()[0]))
     rows, problems = [], []
     for variant in variants():
         cells = []
-        of_archs = {arch: found for each in families for arch, found in each[variant.name].items()}
+        of_archs = found[variant.name]
         for arch in ARCHITECTURES:
             registers, shared, wrong = of_archs[arch]
             problems += [f"{variant.name} on sm_{arch}: {problem}" for problem in wrong]
@@ -317,8 +317,8 @@ def gate() -> tuple[list[list[str]], list[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--family"]:
-        print(json.dumps(family(arguments[1])))
+    if arguments[:1] == ["--share"]:
+        print(json.dumps(share(int(arguments[1]))))
         return 0
     if ptxas() is None:
         print("ptxas is neither on PATH nor in /usr/local/cuda/bin: it comes with the CUDA toolkit")

@@ -17,7 +17,7 @@ import bpls_fast as bf
 from bpls_fast import backend
 
 ROOT = Path(__file__).parent.parent
-CUDA = Path(bf.__file__).parent / "cuda"
+PACKAGE = Path(bf.__file__).parent
 HAS_NUMBA = find_spec("numba_cuda") is not None
 
 needs_numba = pytest.mark.skipif(
@@ -27,8 +27,9 @@ needs_numba = pytest.mark.skipif(
 
 def test_one_module_imports_numba() -> None:
     importing = re.compile(r"^\s*(from|import) (numba|llvmlite)", re.MULTILINE)
-    found = [path.name for path in CUDA.rglob("*.py") if importing.search(path.read_text("utf-8"))]
-    assert found == ["runtime.py"]
+    sources = PACKAGE.rglob("*.py")
+    found = [path for path in sources if importing.search(path.read_text("utf-8"))]
+    assert found == [PACKAGE / "cuda" / "runtime.py"]
 
 
 def test_nothing_of_the_gpu_is_loaded_unless_asked_for() -> None:
@@ -63,6 +64,9 @@ def test_without_numba_one_sentence_names_the_command() -> None:
             lambda: bf.gram(np.eye(2), backend="cuda"),
             lambda: bf.Network([2, 2]).to("cuda"),
             lambda: bf.fit_classifier(bf.Network([2, 2]), np.eye(2), [0, 1], backend="cuda"),
+            lambda: bf.fit_refined(bf.Network([2, 2]), np.eye(2), [0, 1], backend="cuda"),
+            lambda: bf.fit_injective(bf.Network([2, 2]), np.eye(2), np.eye(2), backend="cuda"),
+            lambda: bf.BPLSClassifier(backend="cuda").fit(np.eye(2), [0, 1]),
         ):
             try:
                 call()
@@ -70,7 +74,7 @@ def test_without_numba_one_sentence_names_the_command() -> None:
                 print(error)
     """)
     sentence = "backend 'cuda' needs the package numba-cuda: pip install \"bpls_fast[cuda]\""
-    assert output_of(finished).splitlines() == [sentence] * 3
+    assert output_of(finished).splitlines() == [sentence] * 6
 
 
 @needs_numba
@@ -140,6 +144,75 @@ def test_occupancy_is_what_registers_threads_and_shared_memory_allow(
     arch: str, registers: int, threads: int, shared: int, share: float
 ) -> None:
     assert cuda_gate.occupancy(arch, registers, threads, shared) == share
+
+
+def test_the_gate_has_every_kernel() -> None:
+    gate = Path(cuda_gate.__file__).read_text(encoding="utf-8")
+    names = [
+        name
+        for source in (PACKAGE / "cuda").glob("*.py")
+        for name in re.findall(r"^def (\w+_kernel)\(", source.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(names) > 15
+    for name in names:
+        assert f".{name}(" in gate
+
+
+@needs_numba
+@pytest.mark.skipif(
+    cuda_gate.ptxas() is None and os.environ.get("BPLS_CUDA") != "1", reason="there is no ptxas"
+)
+def test_the_gate_refuses_what_it_must() -> None:
+    finished = run_code(
+        """
+        import tempfile
+        from pathlib import Path
+        import cuda_gate
+        import numpy as np
+        from numba import cuda, types
+
+        def promoted(out):
+            out[0] = out[0] * 0.1
+        def stacked(out):
+            kept = cuda.local.array(64, np.float32)
+            for k in range(64):
+                kept[k] = out[k]
+            out[0] = kept[int(out[1])]
+        def crowded(out):
+            shared = cuda.shared.array((49, 256), np.float32)
+            shared[cuda.threadIdx.x, 0] = out[0]
+            cuda.syncthreads()
+            out[1] = shared[3, 0]
+        def atomic(out):
+            cuda.atomic.add(out, 0, np.float32(1))
+        def divided(out):
+            out[0] = out[out.shape[0] // out.strides[0]]
+        def fine(out):
+            out[cuda.threadIdx.x] += np.float32(1)
+
+        kinds = (types.Array(types.float32, 1, "A"),)
+        for function in (promoted, stacked, crowded, atomic, divided, fine):
+            variant = cuda_gate.Variant("", function, kinds, 32, True)
+            if function is fine:
+                variant = variant._replace(needs=("dp4a",))
+            ptx = cuda_gate.ptx_of(variant, ["80"])["80"]
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "kernel.ptx"
+                path.write_text(ptx)
+                print(*cuda_gate.assembled(variant, path, ptx, "80").problems, sep=", ")
+        """,
+        NUMBA_ENABLE_CUDASIM="0",
+    )
+    expected = (
+        "float64 instructions",
+        "256 bytes of stack frame",
+        "too much shared data",
+        "atomic operations",
+        "64-bit divisions",
+        "no dp4a",
+    )
+    for line, problem in zip(output_of(finished).splitlines(), expected, strict=True):
+        assert problem in line
 
 
 @pytest.mark.skipif(not (ROOT / "docs" / "gpu.md").is_file(), reason="not in a checkout")

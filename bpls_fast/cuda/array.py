@@ -11,23 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.cuda import dlpack, elements, runtime
+from bpls_fast.cuda import dlpack, elements, products, runtime
 
 __all__ = [
     "Array",
     "HostRows",
     "asarray",
-    "blocks",
+    "column_totals",
+    "each",
     "empty",
     "flat",
     "gather",
+    "matrices",
     "movable",
     "parts",
     "take",
+    "zeros",
 ]
 
 PART_BYTES = 1 << 28
 """Rows that do not fit the device are moved there in parts of at most so many bytes."""
+
+LARGEST_SHARE = 0.75
+"""Of the free memory, that rows may take: the rest is for what is computed of them."""
 
 _UFUNCS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply"}
 
@@ -82,13 +88,26 @@ class Array:
         interface = runtime.interface_of(self.data)
         return {**interface, "stream": runtime.stream_handle() or interface.get("stream")}
 
-    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        """Export the memory; what was launched so far has ended, so that any stream may read it."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Export the memory, or a copy; what was launched so far has ended, so that any stream may read it."""
+        device = self.__dlpack_device__()
+        if dl_device not in (None, device):
+            raise BufferError(
+                f"the array is on device {device}; expected no other, not {dl_device}"
+            )
+        exported = self.copy() if copy else self
         runtime.synchronize()
-        return dlpack.export(self.__cuda_array_interface__, self, on_host=runtime.simulated)
+        return dlpack.export(exported.__cuda_array_interface__, exported, device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (dlpack.CPU, 0) if runtime.simulated else (dlpack.CUDA, 0)
+        return (dlpack.CPU, 0) if runtime.simulated else (dlpack.CUDA, runtime.device_number())
 
     def __getitem__(self, key: Any) -> Array:
         """Give a view by slices, or a copy of the rows that an array of integers names."""
@@ -118,8 +137,10 @@ class Array:
         return self.astype(self.dtype)
 
     def sum(self, dtype: Any = np.float64) -> Any:
-        """Give the sum of all elements, on the host."""
-        return np.asarray(self).sum(dtype=dtype)
+        """Give the sum of all elements, which is made on the device, in float64."""
+        whole = self if self.data.is_c_contiguous() else self.copy()
+        total = column_totals("values", whole.reshape(self.size, 1), None, None)
+        return np.asarray(total)[0, 0].astype(dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None) -> Any:
         if method != "__call__" or ufunc not in _UFUNCS or len(inputs) != 2:
@@ -166,12 +187,21 @@ class HostRows:
         return np.asarray(self.values, dtype)
 
     def __getitem__(self, key: Any) -> Array | HostRows:
-        return movable(self.values[key])
+        return movable(self.values[np.asarray(key) if isinstance(key, Array) else key])
 
 
 def empty(shape: Any, dtype: Any) -> Array:
     """Give an array on the device whose values are not set."""
     return Array(runtime.empty(shape, np.dtype(dtype)))
+
+
+def zeros(shape: Any, dtype: Any = np.float64) -> Array:
+    """Give an array of zeros on the device."""
+    result = empty(shape, dtype)
+    if result.size:
+        (out,) = matrices(result)
+        each(elements.fill_kernel(), out, result.dtype.type(0))
+    return result
 
 
 def asarray(values: Any) -> Array:
@@ -183,9 +213,12 @@ def asarray(values: Any) -> Array:
         return Array(runtime.from_interface(interface, values))
     if not isinstance(values, (np.ndarray, HostRows)) and hasattr(values, "__dlpack_device__"):
         kind = values.__dlpack_device__()[0]
-        if kind == dlpack.CUDA or (runtime.simulated and kind == dlpack.CPU):
-            capsule = values.__dlpack__()
+        if kind == dlpack.CUDA:
+            # Work of the producer is done before what this stream, 1 for the default one, is given from now on.
+            capsule = values.__dlpack__(stream=runtime.stream_handle() or 1)
             return Array(runtime.from_interface(*dlpack.imported(capsule)))
+        if runtime.simulated and kind == dlpack.CPU:
+            return Array(runtime.from_interface(*dlpack.imported(values.__dlpack__())))
     return Array(runtime.upload(np.asarray(values)))
 
 
@@ -193,6 +226,9 @@ def movable(values: Any) -> Array | HostRows:
     """Give rows on the device, or, where it has no room for all of them, rows that go there part by part."""
     if isinstance(values, (Array, HostRows)):
         return values
+    large = isinstance(values, np.ndarray) and values.nbytes > PART_BYTES
+    if large and values.nbytes > LARGEST_SHARE * runtime.free_bytes():
+        return HostRows(values)
     try:
         return asarray(values)
     except runtime.OutOfMemoryError:
@@ -219,9 +255,16 @@ def parts(rows: Array | HostRows) -> Iterator[tuple[slice, Array]]:
         first = place.stop
 
 
-def blocks(elements_: int) -> int:
-    """Give how many blocks of threads go over so many elements."""
-    return max(1, min(-(-elements_ // elements.THREADS), 4096))
+def each(kernel: Any, out: Any, *arguments: Any) -> None:
+    """Launch a kernel of elements for every element of the matrix `out`, its last argument."""
+    runtime.launch(kernel, *elements.spread(*out.shape), *arguments, out)
+
+
+def matrices(*arrays: Array) -> tuple[Any, ...]:
+    """Give arrays of one shape, or of one element, for kernels of elements: one column if all lie in one piece."""
+    if all(array.data.is_c_contiguous() for array in arrays):
+        return tuple(array.data.reshape(array.size, 1) for array in arrays)
+    return tuple(map(flat, arrays))
 
 
 def flat(array: Array) -> Any:
@@ -229,7 +272,8 @@ def flat(array: Array) -> Any:
     if array.ndim == 2:
         return array.data
     width = array.shape[-1] if array.ndim else 1
-    return array.data.reshape(array.size // max(width, 1), width)
+    whole = array if array.data.is_c_contiguous() else array.copy()
+    return whole.data.reshape(array.size // max(width, 1), width)
 
 
 def take(rows: Array, chosen: Any, out: Array | None = None) -> Array:
@@ -239,8 +283,7 @@ def take(rows: Array, chosen: Any, out: Array | None = None) -> Array:
     if result.size:
         source = rows.data if rows.ndim == 2 else rows.data.reshape(len(rows), 1)
         target = result.data if rows.ndim == 2 else result.data.reshape(len(result), 1)
-        grid = blocks(result.size)
-        runtime.launch(elements.take_kernel(), grid, elements.THREADS, source, chosen.data, target)
+        each(elements.take_kernel(), target, source, chosen.data)
     return result
 
 
@@ -253,30 +296,52 @@ def gather(rows: Array | HostRows, chosen: NDArray[np.intp], out: Array) -> Arra
     return out
 
 
+def column_totals(
+    what: str, p: Array, q: Array | None, weight: Array | None, name: str = "identity"
+) -> Array:
+    """Sum what `elements.column_sums_kernel` says over rows, on the device: one row of float64."""
+    total = zeros((1, p.shape[1]))
+    count = -(-len(p) // elements.SUM_ROWS)
+    if count:
+        partial = empty((count, 1, p.shape[1]), float)
+        block = elements.row_block(p.shape[1])
+        real = p.dtype.type if what == "slopes" else np.float64
+        kernel = elements.column_sums_kernel(what, weight is not None, block, name, real)
+        grid = (count, -(-p.shape[1] // block[0]))
+        vector = empty(1, p.dtype) if weight is None else weight
+        arrays = (p.data, (p if q is None else q).data, vector.data, partial.data)
+        runtime.launch(kernel, grid, block, *arrays)
+        add_up(partial, total, symmetric=False)
+    return total
+
+
+def add_up(partial: Array, total: Array, *, symmetric: bool) -> None:
+    """Add the sums of blocks of rows to their total."""
+    x, y = products.ADD_UP_THREADS
+    grid = (-(-total.shape[1] // x), -(-total.shape[0] // y))
+    kernel = products.add_up_kernel()
+    runtime.launch(kernel, grid, (x, y), partial.data, total.data, int(symmetric))
+
+
 def _copy(source: Array, target: Array) -> None:
     if target.size:
-        grid = blocks(target.size)
-        kernel = elements.copy_kernel()
-        runtime.launch(kernel, grid, elements.THREADS, flat(source), flat(target))
+        values, out = matrices(source, target)
+        each(elements.copy_kernel(), out, values)
 
 
 def _arithmetic(what: str, a: Any, b: Any, out: Array | None) -> Array:
     """Compute on the device; numbers take the type of the array beside them, as in NumPy."""
     dtype = np.result_type(*(x.dtype if isinstance(x, (Array, np.ndarray)) else x for x in (a, b)))
     a, b = _operand(a, dtype), _operand(b, dtype)
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    result = empty(shape, dtype) if out is None else out
+    result = empty(np.broadcast_shapes(a.shape, b.shape), dtype) if out is None else out
     if result.size:
-        grid = blocks(result.size)
-        kernel = elements.arithmetic_kernel(what)
-        runtime.launch(kernel, grid, elements.THREADS, _matrix(a), _matrix(b), flat(result))
+        if all(x.size == 1 or x.shape == result.shape for x in (a, b)):
+            left, right, target = matrices(a, b, result)
+        else:
+            left, right, target = flat(a), flat(b), flat(result)
+        each(elements.arithmetic_kernel(what), target, left, right)
     return result
 
 
 def _operand(x: Any, dtype: Any) -> Array:
     return x if isinstance(x, Array) else asarray(np.asarray(x, dtype))
-
-
-def _matrix(x: Array) -> Any:
-    """Give an operand as a matrix: vectors are rows."""
-    return x.data if x.ndim == 2 else x.data.reshape(1, x.size)

@@ -67,16 +67,15 @@ def _destroy(capsule: int) -> None:
 _deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
 
 
-def export(interface: dict[str, Any], owner: Any, *, on_host: bool) -> Any:
-    """Give a capsule for memory that an array interface describes; it keeps `owner` alive."""
+def export(interface: dict[str, Any], owner: Any, device: tuple[int, int]) -> Any:
+    """Give a capsule for memory of a device that an array interface describes; it keeps `owner` alive."""
     dtype, shape = np.dtype(interface["typestr"]), interface["shape"]
     strides = interface.get("strides") or _strides(shape, dtype.itemsize)
     numbers = ctypes.c_int64 * max(1, len(shape))
     shape_, strides_ = numbers(*shape), numbers(*(s // dtype.itemsize for s in strides))
     tensor = _Tensor(
         interface["data"][0],
-        CPU if on_host else CUDA,
-        0,
+        *device,
         len(shape),
         _KINDS[dtype.kind],
         8 * dtype.itemsize,

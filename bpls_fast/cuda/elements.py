@@ -1,4 +1,8 @@
-"""Kernels that do the same to every element or row: activations, softmax, arithmetic, gathering rows, sums, misses."""
+"""Kernels that do the same to every element or row: activations, softmax, arithmetic, gathering rows, sums, misses.
+
+A thread has one element: columns go along the threads of a warp, rows down its lines and over the blocks of the grid.
+What lies in one piece comes as one column, which no division has to cut into rows.
+"""
 
 from __future__ import annotations
 
@@ -10,63 +14,83 @@ import numpy as np
 
 from bpls_fast.cuda import runtime
 from bpls_fast.cuda.functions import functions
-from bpls_fast.cuda.runtime import cuda
+from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = [
-    "ROW_BLOCK",
     "SUM_ROWS",
     "THREADS",
     "activation_kernel",
     "arithmetic_kernel",
     "column_sums_kernel",
     "copy_kernel",
+    "fill_kernel",
     "missed_kernel",
     "not_finite_kernel",
+    "row_block",
     "softmax_kernel",
+    "spread",
     "take_kernel",
 ]
 
-THREADS = 4 if runtime.simulated else 256
-ROW_BLOCK = (2, 2) if runtime.simulated else (32, 8)
-"""Threads that share a row, and rows of a block, in kernels that need whole rows."""
+THREADS, LANES = (4, 2) if runtime.simulated else (256, 32)
+"""Threads of a block, and how many of them share a row at most."""
 
 SUM_ROWS = 1024
 """Rows that a block of `column_sums_kernel` sums."""
 
 
+def row_block(width: int) -> tuple[int, int]:
+    """Give the threads of a block for rows of this width: those that share a row, and rows at once."""
+    lanes = min(LANES, 1 << max(0, width - 1).bit_length())
+    return lanes, THREADS // lanes
+
+
+def spread(rows: int, columns: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Give the grid and the block for the elements of a matrix."""
+    x, y = row_block(columns)
+    return (-(-rows // y), -(-columns // x)), (x, y)
+
+
+def _element() -> Any:
+    """Give the row and the column of a thread, which may be beyond the last."""
+    row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    return row, cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
+
+
+element = device_function(_element)
+
+
 @functools.cache
 def activation_kernel(what: str, name: str, real: Any) -> Any:
     """Give the kernel out = what(z): "forward", "inverse" (with a margin), "derivative", "jacobian" (v times slope)."""
-    act = functions(name, real)
-    forward, inverse, derivative, slope = act
+    forward, inverse, derivative, slope = functions(name, real)
 
-    def forwards(z: Any, v: Any, margin: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), z.size, cuda.gridsize(1)):
-            i, j = place // z.shape[1], place % z.shape[1]
-            out[i, j] = forward(z[i, j])
+    def forwards(z: Any, v: Any, margin: Any) -> Any:
+        return forward(z)
 
-    def inverses(z: Any, v: Any, margin: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), z.size, cuda.gridsize(1)):
-            i, j = place // z.shape[1], place % z.shape[1]
-            out[i, j] = inverse(z[i, j], margin)
+    def inverses(z: Any, v: Any, margin: Any) -> Any:
+        return inverse(z, margin)
 
-    def derivatives(z: Any, v: Any, margin: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), z.size, cuda.gridsize(1)):
-            i, j = place // z.shape[1], place % z.shape[1]
-            out[i, j] = derivative(z[i, j])
+    def derivatives(z: Any, v: Any, margin: Any) -> Any:
+        return derivative(z)
 
-    def jacobians(z: Any, v: Any, margin: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), z.size, cuda.gridsize(1)):
-            i, j = place // z.shape[1], place % z.shape[1]
-            out[i, j] = v[i, j] * slope(z[i, j])
+    def jacobians(z: Any, v: Any, margin: Any) -> Any:
+        return v * slope(z)
 
-    kernels = {
+    choices = {
         "forward": forwards,
         "inverse": inverses,
         "derivative": derivatives,
         "jacobian": jacobians,
     }
-    return runtime.kernel(kernels[what])
+    apply = device_function(choices[what])
+
+    def activation(z: Any, v: Any, margin: Any, out: Any) -> None:
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
+            out[i, j] = apply(z[i, j], v[i, j], margin)
+
+    return runtime.kernel(activation)
 
 
 @functools.cache
@@ -95,9 +119,7 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
         total = zero
         if inside:
             for j in range(lane, z.shape[1], lanes):
-                e = real(math.exp(z[row, j] - largest))
-                out[row, j] = e
-                total += e
+                total += real(math.exp(z[row, j] - largest))
         shared[y, lane] = total
         cuda.syncthreads()
         total = zero
@@ -105,7 +127,7 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
             total += shared[y, k]
         if inside:
             for j in range(lane, z.shape[1], lanes):
-                out[row, j] = out[row, j] / total
+                out[row, j] = real(math.exp(z[row, j] - largest)) / total
 
     def inverses(z: Any, v: Any, margin: Any, out: Any) -> None:
         shared = cuda.shared.array((rows, lanes), real)
@@ -116,9 +138,7 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
         if inside:
             for j in range(lane, z.shape[1], lanes):
                 n = z[row, j]
-                n = real(math.log(margin if n < margin else n))
-                out[row, j] = n
-                total += n
+                total += real(math.log(margin if n < margin else n))
         shared[y, lane] = total
         cuda.syncthreads()
         total = zero
@@ -127,7 +147,8 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
         if inside:
             mean = total / real(z.shape[1])
             for j in range(lane, z.shape[1], lanes):
-                out[row, j] = out[row, j] - mean
+                n = z[row, j]
+                out[row, j] = real(math.log(margin if n < margin else n)) - mean
 
     def jacobians(z: Any, v: Any, margin: Any, out: Any) -> None:
         shared = cuda.shared.array((rows, lanes), real)
@@ -154,31 +175,25 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
 def arithmetic_kernel(what: str) -> Any:
     """Give the kernel out = a what b; an operand with one row or column is repeated."""
 
-    def add(a: Any, b: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            i, j = place // out.shape[1], place % out.shape[1]
-            out[i, j] = (
-                a[min(i, a.shape[0] - 1), min(j, a.shape[1] - 1)]
-                + b[min(i, b.shape[0] - 1), min(j, b.shape[1] - 1)]
-            )
+    def add(a: Any, b: Any) -> Any:
+        return a + b
 
-    def subtract(a: Any, b: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            i, j = place // out.shape[1], place % out.shape[1]
-            out[i, j] = (
-                a[min(i, a.shape[0] - 1), min(j, a.shape[1] - 1)]
-                - b[min(i, b.shape[0] - 1), min(j, b.shape[1] - 1)]
-            )
+    def subtract(a: Any, b: Any) -> Any:
+        return a - b
 
-    def multiply(a: Any, b: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            i, j = place // out.shape[1], place % out.shape[1]
-            out[i, j] = (
-                a[min(i, a.shape[0] - 1), min(j, a.shape[1] - 1)]
-                * b[min(i, b.shape[0] - 1), min(j, b.shape[1] - 1)]
-            )
+    def multiply(a: Any, b: Any) -> Any:
+        return a * b
 
-    return runtime.kernel({"add": add, "subtract": subtract, "multiply": multiply}[what])
+    apply = device_function({"add": add, "subtract": subtract, "multiply": multiply}[what])
+
+    def arithmetic(a: Any, b: Any, out: Any) -> None:
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
+            left = a[min(i, a.shape[0] - 1), min(j, a.shape[1] - 1)]
+            right = b[min(i, b.shape[0] - 1), min(j, b.shape[1] - 1)]
+            out[i, j] = apply(left, right)
+
+    return runtime.kernel(arithmetic)
 
 
 @functools.cache
@@ -186,11 +201,23 @@ def copy_kernel() -> Any:
     """Give the kernel that copies a matrix, to the type of the copy."""
 
     def copy(A: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            i, j = place // out.shape[1], place % out.shape[1]
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
             out[i, j] = A[i, j]
 
     return runtime.kernel(copy)
+
+
+@functools.cache
+def fill_kernel() -> Any:
+    """Give the kernel that sets every element to one value, which has their type."""
+
+    def fill(value: Any, out: Any) -> None:
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
+            out[i, j] = value
+
+    return runtime.kernel(fill)
 
 
 @functools.cache
@@ -198,24 +225,45 @@ def take_kernel() -> Any:
     """Give the kernel that gathers rows."""
 
     def take(A: Any, chosen: Any, out: Any) -> None:
-        for place in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            i, j = place // out.shape[1], place % out.shape[1]
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
             out[i, j] = A[chosen[i], j]
 
     return runtime.kernel(take)
 
 
 @functools.cache
-def missed_kernel() -> Any:
-    """Give the kernel that flags the rows whose largest output, the first of them, is not that of their label."""
+def missed_kernel(real: Any, block: tuple[int, int]) -> Any:
+    """Give the kernel that flags the rows whose largest output is not that of their label.
+
+    As NumPy's argmax, the first of equals is the largest, and NaN is larger than any number.
+    """
+    lanes, rows = block
+
+    def above(a: Any, b: Any) -> Any:
+        return a > b or (a != a and b == b)
+
+    larger = device_function(above)
 
     def missed(outputs: Any, labels: Any, flags: Any) -> None:
-        for i in range(cuda.grid(1), flags.size, cuda.gridsize(1)):
-            best = 0
-            for j in range(1, outputs.shape[1]):
-                if outputs[i, j] > outputs[i, best]:
-                    best = j
-            flags[i] = best != labels[i]
+        values = cuda.shared.array((rows, lanes), real)
+        places = cuda.shared.array((rows, lanes), np.int64)
+        lane, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row = cuda.blockIdx.x * rows + y
+        if row < flags.size and lane < outputs.shape[1]:
+            value, place = outputs[row, lane], lane
+            for j in range(lane + lanes, outputs.shape[1], lanes):
+                if larger(outputs[row, j], value):
+                    value, place = outputs[row, j], j
+            values[y, lane], places[y, lane] = value, place
+        cuda.syncthreads()
+        if row < flags.size and lane == 0:
+            value, place = values[y, 0], places[y, 0]
+            for k in range(1, min(lanes, outputs.shape[1])):
+                other = values[y, k]
+                if larger(other, value) or (not larger(value, other) and places[y, k] < place):
+                    value, place = other, places[y, k]
+            flags[row] = place != labels[row]
 
     return runtime.kernel(missed)
 
@@ -225,40 +273,59 @@ def not_finite_kernel() -> Any:
     """Give the kernel that sets the flag where an element is NaN or infinite."""
 
     def not_finite(A: Any, flag: Any) -> None:
-        for place in range(cuda.grid(1), A.size, cuda.gridsize(1)):
-            x = A[place // A.shape[1], place % A.shape[1]]
-            if not math.isfinite(x):
-                flag[0] = 1
+        i, j = element()
+        if i < A.shape[0] and j < A.shape[1] and not math.isfinite(A[i, j]):
+            flag[0] = 1
 
     return runtime.kernel(not_finite)
 
 
 @functools.cache
-def column_sums_kernel(paired: bool, weighted: bool, block: tuple[int, int]) -> Any:
-    """Give the kernel partial[z, 0, j] = Σ w P Q over the z-th block of rows, in float64; w and Q are optional."""
+def column_sums_kernel(
+    what: str,
+    weighted: bool,
+    block: tuple[int, int],
+    name: str = "identity",
+    real: Any = np.float64,
+) -> Any:
+    """Give the kernel partial[z, 0, j] = Σ w t over the z-th block of rows, in float64; the weights w are optional.
+
+    The terms t are the "values" of P, "products" P Q, or the squared "slopes" of an activation that has the values P.
+    """
     columns, groups = block
     zero = np.float64(0)
+    slope = functions(name, real).slope
+
+    def values(P: Any, Q: Any, i: int, j: int) -> Any:
+        return np.float64(P[i, j])
+
+    def products(P: Any, Q: Any, i: int, j: int) -> Any:
+        return np.float64(P[i, j]) * np.float64(Q[i, j])
+
+    def slopes(P: Any, Q: Any, i: int, j: int) -> Any:
+        s = np.float64(slope(P[i, j]))
+        return s * s
+
+    term = device_function({"values": values, "products": products, "slopes": slopes}[what])
 
     def column_sums(P: Any, Q: Any, weight: Any, partial: Any) -> None:
         shared = cuda.shared.array((groups, columns), np.float64)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        j = cuda.blockIdx.x * columns + x
-        begin = cuda.blockIdx.y * SUM_ROWS
+        j = cuda.blockIdx.y * columns + x
+        begin = cuda.blockIdx.x * SUM_ROWS
         total = zero
         if j < P.shape[1]:
             for i in range(begin + y, min(begin + SUM_ROWS, P.shape[0]), groups):
-                product = np.float64(P[i, j])
-                if paired:
-                    product *= np.float64(Q[i, j])
+                value = term(P, Q, i, j)
                 if weighted:
-                    product *= np.float64(weight[i])
-                total += product
+                    value *= np.float64(weight[i])
+                total += value
         shared[y, x] = total
         cuda.syncthreads()
         if y == 0 and j < P.shape[1]:
             total = zero
             for k in range(groups):
                 total += shared[k, x]
-            partial[cuda.blockIdx.y, 0, j] = total
+            partial[cuda.blockIdx.x, 0, j] = total
 
     return runtime.kernel(column_sums)

@@ -11,8 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bpls_fast.backend import by_halves, on_device
 from bpls_fast.cuda import elements, layers, libraries, products, runtime, systems
-from bpls_fast.cuda.array import Array, HostRows, asarray, blocks, empty, flat, movable, parts
+from bpls_fast.cuda.array import (
+    Array,
+    HostRows,
+    add_up,
+    asarray,
+    column_totals,
+    each,
+    empty,
+    flat,
+    matrices,
+    movable,
+    parts,
+    zeros,
+)
 
 __all__ = [
     "column_sums",
@@ -37,6 +51,9 @@ FLOATS = ("float32", "float64")
 PARTIAL_BYTES = 1 << 26
 """The tiles of a Gram matrix that wait to be added up take at most so many bytes."""
 
+LARGEST_GRID = 65535
+"""Blocks that a grid has at most along its second and third side."""
+
 NONE = -np.inf  # a lower limit that limits nothing
 
 
@@ -58,13 +75,15 @@ def gram(
     rows, weight = _rows(A, "A"), _weight(sample_weight, A)
     targets = None if B is None else _targets(B, rows, "B")
     width = rows.shape[1] + bias
-    G = _zeros((width, width))
-    C = None if targets is None else _zeros((width, targets.shape[1]))
+    G = zeros((width, width))
+    C = None if targets is None else zeros((width, targets.shape[1]))
     for place, part in parts(rows):
         w = None if weight is None else weight[place]
         _add_products(part, part, w, G, bias, bias, symmetric=True)
         if C is not None and targets is not None:
             _add_products(part, targets[place], w, C, bias, 0, symmetric=False)
+    tiles, block = -(-width // products.ADD_UP_THREADS[0]), products.ADD_UP_THREADS
+    runtime.launch(products.mirror_kernel(block), (tiles, tiles), block, G.data)
     factors = _factors(scale, rows.shape[1], bias)
     if factors is not None:
         G *= factors
@@ -83,7 +102,7 @@ def cross(
     """Give AᵀWD, float64."""
     rows, weight = _rows(A, "A"), _weight(sample_weight, A)
     targets = _targets(D, rows, "D")
-    C = _zeros((rows.shape[1] + bias, targets.shape[1]))
+    C = zeros((rows.shape[1] + bias, targets.shape[1]))
     for place, part in parts(rows):
         w = None if weight is None else weight[place]
         _add_products(part, targets[place], w, C, bias, 0, symmetric=False)
@@ -111,7 +130,7 @@ def _centred(A: Any, B: Any, bias: bool, scale: Any, sample_weight: Any) -> Any:
         factors = np.ones(n + 1)
     G = G * np.outer(factors, factors)
     G = G[: n + bias, : n + bias].copy()
-    given = _on_device(A, B, sample_weight)
+    given = any(map(on_device, (A, B, sample_weight)))
     if C is None:
         return asarray(G) if given else G
     C = (C * factors[:, np.newaxis])[: n + bias]
@@ -135,31 +154,35 @@ def _add_products(
     kind: np.dtype[Any] = np.dtype(np.uint8) if exact else real
     tile, rows = products.TILE[kind], products.BLOCK_ROWS[kind]
     sums = np.dtype(np.uint32) if exact else real
-    at_once = max(1, PARTIAL_BYTES // (p * q * sums.itemsize))
+    at_once = min(max(1, PARTIAL_BYTES // (p * q * sums.itemsize)), LARGEST_GRID)
+    if weight is not None:
+        weight = weight.astype(
+            real, copy=False
+        )  # a conversion in the kernel would be float64 in float32's
     grid = (-(-p // tile.side), -(-q // tile.side))
-    for first in range(0, len(A), at_once * rows):
+    first = 0
+    while first < len(A):
         count = min(at_once, -(-(len(A) - first) // rows))
-        partial = empty((count, p, q), sums)
+        try:
+            partial = empty((count, p, q), sums)
+        except runtime.OutOfMemoryError:
+            if count == 1:
+                raise
+            at_once = count // 2
+            continue
+        beyond = min(first + count * rows, len(A))
         if exact:
             kernel = products.bytes_kernel(tile)
             arguments: tuple[Any, ...] = (A.data, partial.data, first, rows, int(ones))
             runtime.launch(kernel, (*grid, count), tile.threads, *arguments)
-        elif not libraries.products(
-            A, B, weight, partial, slice(first, min(first + count * rows, len(A))), ones, ones_B
-        ):
+        elif not libraries.products(A, B, weight, partial, slice(first, beyond), ones, ones_B):
             kernel = products.floats_kernel(tile, arithmetic(real), weight is not None)
             w = A.data if weight is None else weight.data
             arguments = (A.data, B.data, w, partial.data, first, rows)
             flags = (int(ones), int(ones_B), int(symmetric))
             runtime.launch(kernel, (*grid, count), tile.threads, *arguments, *flags)
-        _add_up(partial, total, symmetric)
-
-
-def _add_up(partial: Array, total: Array, symmetric: bool) -> None:
-    x, y = products.ADD_UP_THREADS
-    grid = (-(-total.shape[1] // x), -(-total.shape[0] // y))
-    kernel = products.add_up_kernel()
-    runtime.launch(kernel, grid, (x, y), partial.data, total.data, int(symmetric))
+        add_up(partial, total, symmetric=symmetric)
+        first = beyond
 
 
 # ---- systems
@@ -173,7 +196,7 @@ def solve(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
 
 
 def solve_batched(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
-    """Give W[k] with (G[k] + ridge[k]·I) W[k] = C[k], float64, one block of threads to a system."""
+    """Give W[k] with (G[k] + ridge[k]·I) W[k] = C[k], float64; a small system takes one block of threads."""
     W = _solve(_floats(G, "G", 3), _floats(C, "C", 3), eps, relative, alone=False)
     return _given(W, G, C)
 
@@ -206,70 +229,53 @@ def _solve(G: Array, C: Array, eps: float, relative: bool, *, alone: bool) -> Ar
     check_finite(C, "C")
     m = C.shape[2]
     if count == 0 or m == 0:
-        return _zeros((count, n, m))
-    S, diagonal, ridge = empty((count, n + m, n), float), empty((count, n), float), _zeros((count,))
-    grid = (blocks((n + m) * n), count)
-    arguments = (G.data, C.data, float(eps), int(relative))
-    runtime.launch(
-        systems.ridge_kernel(),
-        -(-count // elements.THREADS),
-        elements.THREADS,
-        *arguments[:1],
-        *arguments[2:],
-        ridge.data,
-    )
-    runtime.launch(
-        systems.assemble_kernel(),
-        grid,
-        elements.THREADS,
-        G.data,
-        C.data,
-        ridge.data,
-        S.data,
-        diagonal.data,
-    )
+        return zeros((count, n, m))
+    large = systems.BLOCKS[-1]
+    fitting = next((block for block in systems.BLOCKS if n <= block.size), large)
+    S, diagonal, ridge = empty((count, n + m, n), float), empty((count, n), float), zeros((count,))
     failed = asarray(np.full(count, -1, np.int64))
-    if alone and not libraries.solve(S, n):
-        _factor(Array(S.data.reshape(n + m, n)), Array(diagonal.data.reshape(n)), n, failed)
-    elif not alone:
-        kernel, threads = systems.batch_kernel(systems.BATCH_THREADS), systems.BATCH_THREADS
-        least = n * float(np.finfo(float).eps)
-        runtime.launch(kernel, count, threads, S.data, diagonal.data, least, failed.data)
+    find_ridge = systems.ridge_kernel(systems.RIDGE_THREADS)
+    numbers = (float(eps), int(relative))
+    runtime.launch(find_ridge, count, systems.RIDGE_THREADS, G.data, *numbers, ridge.data)
+    arrays = (G.data, C.data, ridge.data, S.data, diagonal.data)
+    grid = (count, _tiles(n + m, fitting), _tiles(n, fitting))
+    runtime.launch(systems.assemble_kernel(fitting), grid, fitting.threads, *arrays)
+    least = n * float(np.finfo(float).eps)
+    if n <= large.size:
+        kernel, arguments = (
+            systems.small_kernel(fitting),
+            (S.data, diagonal.data, least, failed.data),
+        )
+        runtime.launch(kernel, (count, _tiles(m, fitting)), fitting.threads, *arguments)
+    elif not (alone and libraries.solve(S, n)):
+        _factor(S, diagonal, least, failed)
     _check_pivots(np.asarray(failed), np.asarray(ridge), n, alone)
     W = empty((count, n, m), float)
-    runtime.launch(systems.solution_kernel(), grid, elements.THREADS, S.data, W.data)
+    grid = (count, _tiles(n, fitting), _tiles(m, fitting))
+    runtime.launch(systems.solution_kernel(fitting), grid, fitting.threads, S.data, W.data)
     return W
 
 
-def _factor(S: Array, diagonal: Array, n: int, failed: Array) -> None:
-    """Turn the last rows of S, the right-hand sides, into the solution."""
-    size, rows, per = systems.BLOCK, systems.ROWS, systems.PER_THREAD
-    threads = (size // per) ** 2
-    sides = len(S) - n
-    least = n * float(np.finfo(float).eps)
+def _factor(S: Array, diagonal: Array, least: float, failed: Array) -> None:
+    """Turn the last rows of every system in S, the right-hand sides, into the solution."""
+    block, per = systems.BLOCKS[-1], systems.PER_THREAD
+    size, (count, height, n) = block.size, S.shape
+    inverses = empty((count, _tiles(n, block) * size, size), float)
+    panel, update = systems.panel_kernel(block), systems.update_kernel(size, per)
     for first in range(0, n, size):
-        runtime.launch(
-            systems.diagonal_kernel(size),
-            1,
-            size,
-            S.data,
-            diagonal.data,
-            least,
-            first,
-            n,
-            failed.data,
-        )
-        below = len(S) - min(first + size, n)
-        runtime.launch(systems.panel_kernel(size, rows), -(-below // rows), rows, S.data, first, n)
-        if first + size < n:
-            grid = (-(-below // size), -(-(n - first - size) // size))
-            runtime.launch(systems.update_kernel(size, per), grid, threads, S.data, first, n)
-    for first in reversed(range(0, n, size)):
-        grid_rows = -(-sides // rows)
-        runtime.launch(systems.back_kernel(size, rows), grid_rows, rows, S.data, first, n)
-        if first:
-            grid = (-(-sides // size), first // size)
-            runtime.launch(systems.back_update_kernel(size, per), grid, threads, S.data, first, n)
+        beyond = min(first + size, n)
+        below = _tiles(height - beyond, block)
+        arguments = (S.data, diagonal.data, least, first, inverses.data, failed.data)
+        runtime.launch(panel, (count, below), block.threads, *arguments)
+        if beyond < n:
+            grid = (count, below, _tiles(n - beyond, block))
+            runtime.launch(update, grid, (size // per) ** 2, S.data, first)
+    of_sides, back = (count, -(-(height - n) // block.lines)), systems.back_kernel(block)
+    runtime.launch(back, of_sides, block.threads, S.data, inverses.data)
+
+
+def _tiles(length: int, block: systems.Block) -> int:
+    return -(-length // block.size)
 
 
 def _check_pivots(failed: NDArray[Any], ridge: NDArray[Any], n: int, alone: bool) -> None:
@@ -300,13 +306,12 @@ def linear(
     check_finite: bool = True,
 ) -> Any:
     """Give act(A W + b)."""
-    softmax = activation == "softmax"
-    result = _layer(
-        "forward", "identity" if softmax else activation, A, W, None, bias, out, check_finite
-    )
-    if softmax:
-        _softmax("forward", result, result, 0.0, result)
-    return _given(result, A, W, out)
+
+    def layer(rows: Any) -> Any:
+        result = _layer("forward", activation, rows, W, None, bias, out, check_finite)
+        return _given(result, A, W, out)
+
+    return layer(A) if on_device(A) or out is not None else by_halves(layer, np.asarray(A))
 
 
 def tangent(
@@ -321,17 +326,11 @@ def tangent(
 ) -> Any:
     """Give J (A W + b), with the Jacobian J of the activation where it has the values N."""
     values = _floats(N, "N", 2)
-    if activation == "softmax":
-        product = _layer("forward", "identity", A, W, None, bias, None, check_finite)
-        _check_same(values, product, "N")
-        result = product if out is None else asarray(out)
-        _softmax("jacobian", values, product, 0.0, result)
-    elif out is N:
-        product = _layer("tangent", activation, A, W, values, bias, None, check_finite)
+    aside = None if out is N else out  # what is read must not be overwritten on the way
+    result = _layer("tangent", activation, A, W, values, bias, aside, check_finite)
+    if out is N:
+        values[:] = result
         result = values
-        result[:] = product
-    else:
-        result = _layer("tangent", activation, A, W, values, bias, out, check_finite)
     return _given(result, A, W, N, out)
 
 
@@ -348,13 +347,7 @@ def target(
 ) -> Any:
     """Give the inverse of the activation at N + R M, at least `margin` inside its range, of values >= `least`."""
     values = _floats(N, "N", 2)
-    softmax = activation == "softmax"
-    name = "identity" if softmax else activation
-    result = _layer(
-        "target", name, R, M, values, False, None, True, _inside(margin, values.dtype), least
-    )
-    if softmax:
-        _softmax("inverse", result, result, margin, result)
+    result = _layer("target", activation, R, M, values, False, None, True, margin, least)
     return _given(result, R, M, N)
 
 
@@ -393,8 +386,11 @@ def _layer(
                 f"{(len(rows), weights.shape[1])} and {real}"
             )
     tile = layers.TILE[real]
+    if name == "softmax" and weights.shape[1] > tile.side:
+        return _wide_softmax(ending, rows, weights, other, bias, result, margin)
     kernel = layers.layer_kernel(tile, arithmetic(real), ending, name)
-    numbers = (real.type(margin), real.type(NONE if least is None else least))
+    inside = margin if name == "softmax" else _inside(margin, real)
+    numbers = (real.type(inside), real.type(NONE if least is None else least))
     for place, part in parts(rows):
         if len(part):
             written = result[place]
@@ -402,6 +398,19 @@ def _layer(
             grid = (-(-len(part) // tile.side), -(-weights.shape[1] // tile.side))
             arguments = (part.data, weights.data, read.data, written.data, int(bias))
             runtime.launch(kernel, grid, tile.threads, *arguments, *numbers)
+    return result
+
+
+def _wide_softmax(
+    ending: str, A: Any, W: Array, other: Array | None, bias: bool, result: Array, margin: float
+) -> Array:
+    """Make a layer that ends with softmax over rows wider than a tile: the product, then the rows."""
+    before = "target" if ending == "target" else "forward"
+    _layer(before, "identity", A, W, other, bias, result, False)
+    if ending == "tangent" and other is not None:
+        _softmax("jacobian", other, result, margin, result)
+    else:
+        _softmax("inverse" if ending == "target" else "forward", result, result, margin, result)
     return result
 
 
@@ -436,14 +445,11 @@ def jacobian(name: str, v: Any, n: Any) -> Any:
 def squared_slopes(name: str, n: Any, weight: Any = None) -> NDArray[np.float64]:
     """Give, for each column, the sum over rows of the squared slope at the values n; on the host."""
     values = _floats(n, "n", 2)
-    if name == "softmax":
-        slope = values - values * values
-    else:
-        one = asarray(np.ones((1, 1), values.dtype))
-        slope = empty(values.shape, values.dtype)
-        _copy_into(one, slope)
-        slope = _activation("jacobian", name, values, slope)
-    return column_sums(slope, slope, weight)
+    # On its diagonal the Jacobian of softmax is that of sigmoid: n (1 - n).
+    same = "sigmoid" if name == "softmax" else name
+    totals = column_totals("slopes", values, None, _weight(weight, values), same)
+    sums: NDArray[np.float64] = np.asarray(totals)[0]
+    return sums
 
 
 def _activation(what: str, name: str, z: Any, v: Any, margin: float | None = None) -> Any:
@@ -458,8 +464,8 @@ def _activation(what: str, name: str, z: Any, v: Any, margin: float | None = Non
         real: Any = values.dtype.type
         kernel = elements.activation_kernel(what, name, real)
         number = real(_inside(margin, values.dtype))
-        arguments = (flat(values), flat(other), number, flat(result))
-        runtime.launch(kernel, blocks(values.size), elements.THREADS, *arguments)
+        given, beside, out = matrices(values, other, result)
+        each(kernel, out, given, beside, number)
     return _given(result, z, v)
 
 
@@ -467,7 +473,7 @@ def _softmax(what: str, z: Array, v: Array, margin: float | None, out: Array) ->
     if not z.size:
         return
     real: Any = z.dtype.type
-    block = elements.ROW_BLOCK
+    block = elements.row_block(z.shape[-1])
     kernel = elements.softmax_kernel(what, real, block)
     rows = z.size // z.shape[-1]
     number = real(np.finfo(real).eps if margin is None else margin)
@@ -491,19 +497,8 @@ def column_sums(P: Any, Q: Any = None, weight: Any = None) -> NDArray[np.float64
     w = _weight(weight, p)
     if not isinstance(p, Array) or not isinstance(q, Array):
         raise TypeError("P and Q are rows on the host; expected rows on the device")
-    if Q is None:
-        q = empty((1, 1), p.dtype)
-    total = _zeros((1, p.shape[1]))
-    columns, groups = elements.ROW_BLOCK
-    count = -(-len(p) // elements.SUM_ROWS)
-    if count:
-        partial = empty((count, 1, p.shape[1]), float)
-        kernel = elements.column_sums_kernel(Q is not None, w is not None, elements.ROW_BLOCK)
-        weights = p.data if w is None else w.data
-        grid = (-(-p.shape[1] // columns), count)
-        runtime.launch(kernel, grid, (columns, groups), p.data, q.data, weights, partial.data)
-        _add_up(partial, total, False)
-    sums: NDArray[np.float64] = np.asarray(total)[0]
+    totals = column_totals("values" if Q is None else "products", p, q, w)
+    sums: NDArray[np.float64] = np.asarray(totals)[0]
     return sums
 
 
@@ -513,9 +508,10 @@ def missed(outputs: Any, labels: Any) -> NDArray[np.intp]:
     wanted = labels if isinstance(labels, Array) else asarray(np.asarray(labels, np.int64))
     flags = empty(len(values), np.uint8)
     if len(values):
-        kernel = elements.missed_kernel()
+        block = elements.row_block(values.shape[1])
+        kernel = elements.missed_kernel(arithmetic(values.dtype), block)
         arguments = (values.data, wanted.data, flags.data)
-        runtime.launch(kernel, blocks(len(values)), elements.THREADS, *arguments)
+        runtime.launch(kernel, -(-len(values) // block[1]), block, *arguments)
     return np.flatnonzero(np.asarray(flags))
 
 
@@ -526,9 +522,9 @@ def check_finite(values: Array | HostRows, name: str) -> None:
     for place, part in parts(values):
         if not part.size:
             continue
-        flag = asarray(np.zeros(1, np.int32))
-        grid = blocks(part.size)
-        runtime.launch(elements.not_finite_kernel(), grid, elements.THREADS, flat(part), flag.data)
+        flag, (matrix,) = zeros(1, np.int32), matrices(part)
+        grid, block = elements.spread(*matrix.shape)
+        runtime.launch(elements.not_finite_kernel(), grid, block, matrix, flag.data)
         if np.asarray(flag)[0]:
             host = np.asarray(part)
             at = np.argwhere(~np.isfinite(host))[0]
@@ -631,24 +627,6 @@ def _check_sums(sums: list[Array], operands: dict[str, Any]) -> None:
             ) from None
 
 
-def _zeros(shape: tuple[int, ...]) -> Array:
-    return asarray(np.zeros(shape))
-
-
-def _copy_into(source: Array, target: Array) -> None:
-    zero = asarray(np.zeros((1, 1), target.dtype))
-    kernel = elements.arithmetic_kernel("add")
-    grid = blocks(target.size)
-    runtime.launch(kernel, grid, elements.THREADS, source.data, zero.data, target.data)
-
-
-def _on_device(*arguments: Any) -> bool:
-    return any(
-        isinstance(x, (Array, HostRows)) or hasattr(x, "__cuda_array_interface__")
-        for x in arguments
-    )
-
-
 def _given(result: Array, *arguments: Any) -> Any:
     """Give a result on the device if an argument was there, else on the host."""
-    return result if _on_device(*arguments) else np.asarray(result)
+    return result if any(map(on_device, arguments)) else np.asarray(result)

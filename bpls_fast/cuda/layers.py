@@ -1,24 +1,27 @@
 """A layer in one kernel: A W + b, and what is to become of it before it is written.
 
 A block makes one tile of the result; the tiles of A and W that it needs go through shared memory, a slab of inputs at
-a time. The columns of A are stored as rows, padded by one so that no two threads of a warp meet in a bank.
+a time. The columns of A are stored as rows, padded by 16 bytes: no two threads of a warp meet in a bank, and a thread
+reads its rows in pieces of 16 bytes. Its columns are apart, so that threads write next to each other. Softmax, which
+needs whole rows, is part of the kernel where a row is no wider than a tile.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from bpls_fast.cuda import runtime
 from bpls_fast.cuda.functions import functions
-from bpls_fast.cuda.products import Tile, powers
+from bpls_fast.cuda.products import ALIGNED, PIECE, Tile, places, powers
 from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = ["TILE", "layer_kernel"]
 
-TILE = {np.dtype(np.float32): Tile(64, 8, 16), np.dtype(np.float64): Tile(32, 4, 16)}
+TILE = {np.dtype(np.float32): Tile(64, 8, 8), np.dtype(np.float64): Tile(32, 4, 8)}
 if runtime.simulated:
     TILE = dict.fromkeys(TILE, Tile(4, 2, 2))
 
@@ -29,26 +32,32 @@ def layer_kernel(tile: Tile, real: Any, ending: str, name: str = "identity") -> 
 
     The endings: "forward" applies the activation; "tangent" multiplies by its slope at the values `other`; "residual"
     gives `other` less the product; "target" adds `other` and inverts the activation, at least `margin` inside its
-    range, of values of at least `least`.
+    range, of values of at least `least`. For softmax a row must fit the tile.
     """
     side, per, slab = tile
-    across, padded = side // per, side + 1
+    across, padded = side // per, side + PIECE // np.dtype(real).itemsize
+    at = places(tile, real)
     shift, mask = powers(across)
     threads = tile.threads
-    zero = real(0)
-    end = _ending(ending, name, real)
+    zero, lowest = real(0), real(-np.inf)
+    by_rows = name == "softmax"
+    prepare, term, finish = _row_ending(ending, real)
+    end = _ending(ending, "identity" if by_rows else name, real)
     short = ending == "residual" or (ending, name) == ("forward", "identity")
 
     def layer(A: Any, W: Any, other: Any, out: Any, bias: int, margin: Any, least: Any) -> None:
         p, q = cuda.blockIdx.x * side, cuda.blockIdx.y * side
-        left = cuda.shared.array((slab, padded), real)
+        left = cuda.shared.array((slab, padded), real, alignment=ALIGNED)
         right = cuda.shared.array((slab, side), real)
         sums = cuda.local.array((per, per), real)
         thread = cuda.threadIdx.x
         tx, ty = thread & mask, (thread >> shift) & mask
-        for i in range(per):
-            for j in range(per):
-                sums[i, j] = zero
+        for j in range(per):
+            b = zero
+            if bias and q + tx + across * j < W.shape[1]:
+                b = real(W[A.shape[1], q + tx + across * j])
+            for i in range(per):
+                sums[i, j] = b
         for k in range(0, A.shape[1], slab):
             for place in range(thread, slab * side, threads):
                 r, s = place // slab, place % slab
@@ -65,27 +74,57 @@ def layer_kernel(tile: Tile, real: Any, ending: str, name: str = "identity") -> 
             cuda.syncthreads()
             for s in range(slab):
                 for i in range(per):
-                    a = left[s, ty + across * i]
+                    a = left[s, at(ty, i)]
                     for j in range(per):
                         sums[i, j] += a * right[s, tx + across * j]
             cuda.syncthreads()
         for j in range(per):
             column = q + tx + across * j
             if column < out.shape[1]:
-                b = zero
-                if bias:
-                    b = real(W[A.shape[1], column])
                 for i in range(per):
-                    row = p + ty + across * i
+                    row = p + at(ty, i)
                     if row < out.shape[0]:
-                        z = sums[i, j] + b
+                        z = sums[i, j]
                         if short:
                             z = end(z, other, row, column, margin, least)
                         out[row, column] = z
-        if not short:
+        if by_rows:
+            # The threads of a row tell each other their largest values, then their sums, in shared memory.
+            if ending == "forward":
+                for i in range(per):
+                    top = lowest
+                    for j in range(per):
+                        if tx + across * j < out.shape[1] and not sums[i, j] <= top:
+                            top = sums[i, j]
+                    left[tx, at(ty, i)] = top
+                cuda.syncthreads()
+            for i in range(per):
+                row, top, total = p + at(ty, i), lowest, zero
+                if ending == "forward":
+                    for t in range(across):
+                        if not left[t, at(ty, i)] <= top:
+                            top = left[t, at(ty, i)]
+                for j in range(per):
+                    column = tx + across * j
+                    if row < out.shape[0] and column < out.shape[1]:
+                        z = prepare(out[row, column], top, other, row, column, margin)
+                        total += term(z, other, row, column)
+                        out[row, column] = z
+                right[tx, at(ty, i)] = total
+            cuda.syncthreads()
+            for i in range(per):
+                row, total = p + at(ty, i), zero
+                for t in range(across):
+                    total += right[t, at(ty, i)]
+                for j in range(per):
+                    column = tx + across * j
+                    if row < out.shape[0] and column < out.shape[1]:
+                        z, width = out[row, column], real(out.shape[1])
+                        out[row, column] = finish(z, total, width, other, row, column)
+        elif not short:
             # A loop that is not unrolled leaves no sums in registers: what it reads is what this thread wrote.
             for place in range(per * per):
-                row = p + ty + across * (place // per)
+                row = p + at(ty, place // per)
                 column = q + tx + across * (place % per)
                 if row < out.shape[0] and column < out.shape[1]:
                     z = out[row, column]
@@ -113,3 +152,38 @@ def _ending(ending: str, name: str, real: Any) -> Any:
 
     endings = {"forward": apply, "tangent": tangent, "residual": residual, "target": target}
     return device_function(endings[ending])
+
+
+def _row_ending(ending: str, real: Any) -> Any:
+    """Give what softmax makes of a number before the sum over its row, its term of that sum, and what it ends as."""
+
+    def power(z: Any, top: Any, other: Any, row: int, column: int, margin: Any) -> Any:
+        return real(math.exp(z - top))
+
+    def logarithm(z: Any, top: Any, other: Any, row: int, column: int, margin: Any) -> Any:
+        n = other[row, column] + z
+        return real(math.log(margin if n < margin else n))
+
+    def same(z: Any, top: Any, other: Any, row: int, column: int, margin: Any) -> Any:
+        return z
+
+    def itself(z: Any, other: Any, row: int, column: int) -> Any:
+        return z
+
+    def weighted(z: Any, other: Any, row: int, column: int) -> Any:
+        return other[row, column] * z
+
+    def share(z: Any, total: Any, width: Any, other: Any, row: int, column: int) -> Any:
+        return z / total
+
+    def centred(z: Any, total: Any, width: Any, other: Any, row: int, column: int) -> Any:
+        return z - total / width
+
+    def jacobian(z: Any, total: Any, width: Any, other: Any, row: int, column: int) -> Any:
+        return other[row, column] * (z - total)
+
+    endings: dict[str, tuple[Any, ...]] = {
+        "target": (logarithm, itself, centred),
+        "tangent": (same, weighted, jacobian),
+    }
+    return tuple(map(device_function, endings.get(ending, (power, itself, share))))

@@ -1,5 +1,8 @@
 """Sums over rows of products of columns: AᵀWA and AᵀWB. A block sums one tile of the result over a few hundred rows.
 
+A thread has rows of the tile in pieces of 16 bytes, which it reads from shared memory at once; its columns are apart,
+so that threads write next to each other.
+
 float32 kernels hold no float64 instruction: the tiles they write, each of BLOCK_ROWS rows, are added up in float64 by
 `add_up`, in the order of the rows. Bytes are multiplied four at a time (dp4a) and are exact.
 """
@@ -12,9 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpls_fast.cuda import runtime
-from bpls_fast.cuda.runtime import cuda
+from bpls_fast.cuda.runtime import cuda, device_function
 
-__all__ = ["BLOCK_ROWS", "TILE", "Tile", "add_up_kernel", "bytes_kernel", "floats_kernel", "powers"]
+__all__ = [
+    "ADD_UP_THREADS",
+    "ALIGNED",
+    "BLOCK_ROWS",
+    "PIECE",
+    "TILE",
+    "Tile",
+    "add_up_kernel",
+    "bytes_kernel",
+    "floats_kernel",
+    "mirror_kernel",
+    "places",
+    "powers",
+]
+
+PIECE = 16
+"""Bytes that a thread reads at once at most."""
+
+ALIGNED = None if runtime.simulated else PIECE
+"""The alignment of shared arrays that are read so; the simulator knows none."""
 
 
 class Tile(NamedTuple):
@@ -36,6 +58,18 @@ def powers(across: int) -> tuple[int, int]:
     return across.bit_length() - 1, across - 1
 
 
+def places(tile: Tile, real: Any) -> Any:
+    """Give the function that says where in a tile the i-th row of a thread is: pieces of 16 bytes."""
+    piece = min(tile.per_thread, PIECE // np.dtype(real).itemsize)
+    shift, mask = powers(piece)
+    apart = tile.side // tile.per_thread * piece
+
+    def place(thread: int, i: int) -> Any:
+        return thread * piece + (i & mask) + (i >> shift) * apart
+
+    return device_function(place)
+
+
 TILE = {
     np.dtype(np.float32): Tile(64, 8, 16),
     np.dtype(np.float64): Tile(32, 4, 16),
@@ -47,7 +81,7 @@ if runtime.simulated:
 BLOCK_ROWS = {
     np.dtype(np.float32): 256,
     np.dtype(np.float64): 1024,
-    np.dtype(np.uint8): 8192,
+    np.dtype(np.uint8): 2048,
 }
 """Rows that a block sums. 65,536 rows of bytes at most fit the 32 bits of their sums: 255² · 65,536 < 2³²."""
 
@@ -62,6 +96,7 @@ def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
     shift, mask = powers(across)
     threads = tile.threads
     zero, one = real(0), real(1)
+    at = places(tile, real)
 
     def floats(
         A: Any,
@@ -77,8 +112,8 @@ def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
         p, q = cuda.blockIdx.x * side, cuda.blockIdx.y * side
         if symmetric and q < p:
             return
-        left = cuda.shared.array((slab, side), real)
-        right = cuda.shared.array((slab, side), real)
+        left = cuda.shared.array((slab, side), real, alignment=ALIGNED)
+        right = cuda.shared.array((slab, side), real, alignment=ALIGNED)
         sums = cuda.local.array((per, per), real)
         thread = cuda.threadIdx.x
         tx, ty = thread & mask, (thread >> shift) & mask
@@ -87,19 +122,19 @@ def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
                 sums[i, j] = zero
         begin = first + cuda.blockIdx.z * rows
         end = min(begin + rows, A.shape[0])
-        for row in range(begin, end, slab):
+        for top in range(begin, end, slab):
             for place in range(thread, slab * side, threads):
                 s, c = place // side, place % side
                 a, b = zero, zero
-                if row + s < end:
+                if top + s < end:
                     if p + c < A.shape[1]:
-                        a = real(A[row + s, p + c])
+                        a = real(A[top + s, p + c])
                     elif p + c < A.shape[1] + ones:
                         a = one
                     if weighted:
-                        a *= real(weight[row + s])
+                        a *= real(weight[top + s])
                     if q + c < B.shape[1]:
-                        b = real(B[row + s, q + c])
+                        b = real(B[top + s, q + c])
                     elif q + c < B.shape[1] + ones_B:
                         b = one
                 left[s, c] = a
@@ -107,17 +142,15 @@ def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
             cuda.syncthreads()
             for s in range(slab):
                 for i in range(per):
-                    a = left[s, ty + across * i]
+                    a = left[s, at(ty, i)]
                     for j in range(per):
                         sums[i, j] += a * right[s, tx + across * j]
             cuda.syncthreads()
         for i in range(per):
             for j in range(per):
-                if (
-                    p + ty + across * i < partial.shape[1]
-                    and q + tx + across * j < partial.shape[2]
-                ):
-                    partial[cuda.blockIdx.z, p + ty + across * i, q + tx + across * j] = sums[i, j]
+                row, column = p + at(ty, i), q + tx + across * j
+                if row < partial.shape[1] and column < partial.shape[2]:
+                    partial[cuda.blockIdx.z, row, column] = sums[i, j]
 
     return runtime.kernel(floats)
 
@@ -130,14 +163,17 @@ def bytes_kernel(tile: Tile) -> Any:
     shift, mask = powers(across)
     threads = tile.threads
     dp4a = runtime.dp4a
+    at = places(tile, np.uint32)
 
     def bytes_(A: Any, partial: Any, first: int, rows: int, ones: int) -> None:
         p, q = cuda.blockIdx.x * side, cuda.blockIdx.y * side
         if q < p:
             return
-        left = cuda.shared.array((slab, side), np.uint32)
-        right = cuda.shared.array((slab, side), np.uint32)
+        left = cuda.shared.array((slab, side), np.uint32, alignment=ALIGNED)
+        right = cuda.shared.array((slab, side), np.uint32, alignment=ALIGNED)
         sums = cuda.local.array((per, per), np.uint32)
+        down = cuda.local.array(per, np.uint32)
+        along = cuda.local.array(per, np.uint32)
         thread = cuda.threadIdx.x
         tx, ty = thread & mask, (thread >> shift) & mask
         for i in range(per):
@@ -145,12 +181,12 @@ def bytes_kernel(tile: Tile) -> Any:
                 sums[i, j] = np.uint32(0)
         begin = first + cuda.blockIdx.z * rows
         end = min(begin + rows, A.shape[0])
-        for row in range(begin, end, 4 * slab):
+        for top in range(begin, end, 4 * slab):
             for place in range(thread, slab * side, threads):
                 s, c = place // side, place % side
                 a, b = np.uint32(0), np.uint32(0)
                 for k in range(4):
-                    r = row + 4 * s + k
+                    r = top + 4 * s + k
                     if r < end:
                         if p + c < A.shape[1]:
                             a |= np.uint32(A[r, p + c]) << np.uint32(8 * k)
@@ -164,35 +200,59 @@ def bytes_kernel(tile: Tile) -> Any:
                 right[s, c] = b
             cuda.syncthreads()
             for s in range(slab):
+                # The compiler joins no reads across an instruction by hand: they come first.
                 for i in range(per):
-                    a = left[s, ty + across * i]
+                    down[i] = left[s, at(ty, i)]
+                    along[i] = right[s, tx + across * i]
+                for i in range(per):
                     for j in range(per):
-                        sums[i, j] = dp4a(a, right[s, tx + across * j], sums[i, j])
+                        sums[i, j] = dp4a(down[i], along[j], sums[i, j])
             cuda.syncthreads()
         for i in range(per):
             for j in range(per):
-                if (
-                    p + ty + across * i < partial.shape[1]
-                    and q + tx + across * j < partial.shape[2]
-                ):
-                    partial[cuda.blockIdx.z, p + ty + across * i, q + tx + across * j] = sums[i, j]
+                row, column = p + at(ty, i), q + tx + across * j
+                if row < partial.shape[1] and column < partial.shape[2]:
+                    partial[cuda.blockIdx.z, row, column] = sums[i, j]
 
     return runtime.kernel(bytes_)
 
 
 @functools.cache
 def add_up_kernel() -> Any:
-    """Give the kernel total += Σ_z partial[z], in float64; of a symmetric sum the upper triangle serves both."""
+    """Give the kernel total += Σ_z partial[z], in float64; of a symmetric sum the upper triangle."""
 
     def add_up(partial: Any, total: Any, symmetric: int) -> None:
         j, i = cuda.grid(2)
-        if i < total.shape[0] and j < total.shape[1]:
-            p, q = i, j
-            if symmetric and j < i:
-                p, q = j, i
+        if i < total.shape[0] and j < total.shape[1] and not (symmetric and j < i):
             value = total[i, j]
             for z in range(partial.shape[0]):
-                value += np.float64(partial[z, p, q])
+                value += np.float64(partial[z, i, j])
             total[i, j] = value
 
     return runtime.kernel(add_up)
+
+
+@functools.cache
+def mirror_kernel(block: tuple[int, int]) -> Any:
+    """Give the kernel that copies the upper triangle of a square matrix to the lower one, tile by tile."""
+    size, lines = block
+    per, padded = size // lines, size + 1
+
+    def mirror(G: Any) -> None:
+        p, q = cuda.blockIdx.x * size, cuda.blockIdx.y * size
+        if q < p:
+            return
+        tile = cuda.shared.array((size, padded), np.float64)
+        x, y, n = cuda.threadIdx.x, cuda.threadIdx.y, G.shape[0]
+        for i in range(per):
+            r = y + lines * i
+            if p + r < n and q + x < n:
+                tile[r, x] = G[p + r, q + x]
+        cuda.syncthreads()
+        for i in range(per):
+            r = y + lines * i
+            value = tile[x, r]
+            if q + r < n and p + x < q + r:
+                G[q + r, p + x] = value
+
+    return runtime.kernel(mirror)

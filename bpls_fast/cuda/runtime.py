@@ -94,6 +94,11 @@ def download(data: Any) -> NDArray[Any]:
     return values
 
 
+def free_bytes() -> float:
+    """Give how much memory of the device is free."""
+    return np.inf if simulated else float(cuda.current_context().get_memory_info().free)
+
+
 def from_interface(interface: dict[str, Any], owner: Any) -> Any:
     """Give the device's view of memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
 
@@ -126,7 +131,10 @@ def _memory_errors() -> Iterator[None]:
     except Exception as error:
         if "OUT_OF_MEMORY" not in f"{type(error).__name__} {error}".upper():
             raise
-        raise OutOfMemoryError(str(error)) from error
+        said = " ".join(str(error).split())
+        raise OutOfMemoryError(
+            f"the GPU has no room for what a call needs ({said}); give it fewer rows, or backend='cpu'"
+        ) from error
 
 
 # ---- streams
@@ -181,6 +189,11 @@ def devices() -> list[dict[str, str]]:
     return [_describe(device) for device in cuda.gpus]
 
 
+def device_number() -> int:
+    """Give the number of the device that is in use."""
+    return int(cuda.get_current_device().id)
+
+
 def _describe(device: Any) -> dict[str, str]:
     if simulated:
         return {"name": "simulator"}
@@ -190,7 +203,7 @@ def _describe(device: Any) -> dict[str, str]:
         return {
             "name": name.decode() if isinstance(name, bytes) else str(name),
             "capability": f"compute capability {'.'.join(map(str, device.compute_capability))}",
-            "memory": f"{memory.total / 2**30:.1f} GiB",
+            "memory": f"{memory.total / 2**30:.1f} GiB, {memory.free / 2**30:.1f} free",
             "size": f"{device.MULTIPROCESSOR_COUNT} multiprocessors",
         }
 

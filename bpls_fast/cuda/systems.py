@@ -1,121 +1,168 @@
 """Kernels that solve (G + ridge·I) W = C: a blocked Cholesky factor with the right-hand sides carried along.
 
-A system lies in one matrix S of n + m rows: its first n rows hold G, of which the lower triangle is used, the last m
+A system lies in one matrix S[k] of n + m rows: its first n rows hold G, of which the lower triangle is used, the last m
 rows hold Cᵀ. Factoring the columns of G block by block turns Cᵀ into (L⁻¹C)ᵀ on the way; going back through the blocks
-turns that into Wᵀ. Everything is float64.
+turns that into Wᵀ. The blocks on the diagonal of L are inverted, so that all substitution is products, which many
+threads share. Everything is float64.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpls_fast.cuda import runtime
 from bpls_fast.cuda.products import powers
-from bpls_fast.cuda.runtime import cuda
+from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = [
-    "BATCH_THREADS",
-    "BLOCK",
+    "BLOCKS",
     "PER_THREAD",
-    "ROWS",
+    "RIDGE_THREADS",
+    "Block",
     "assemble_kernel",
     "back_kernel",
-    "back_update_kernel",
-    "batch_kernel",
-    "diagonal_kernel",
     "panel_kernel",
     "ridge_kernel",
+    "small_kernel",
     "solution_kernel",
     "update_kernel",
 ]
 
-BLOCK = 4 if runtime.simulated else 32
-"""Columns that are eliminated at once."""
 
-ROWS = 4 if runtime.simulated else 64
-"""Rows that a block of threads takes, one thread each."""
+class Block(NamedTuple):
+    """A square block of a system: its side, and the lines of threads, each as long as the side, that work on it."""
 
-PER_THREAD = 2 if runtime.simulated else 4
+    size: int
+    lines: int
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """Threads of a block, along a row and down the rows."""
+        return self.size, self.lines
+
+
+BLOCKS = [Block(8, 8), Block(16, 8), Block(32, 8)]
+"""Systems that fit one of these are solved by one block of threads; larger ones are cut into blocks of the last."""
+
+PER_THREAD = 4
 """The side of what a thread updates of a block."""
 
-BATCH_THREADS = 8 if runtime.simulated else 128
+RIDGE_THREADS = 64
+
+if runtime.simulated:
+    BLOCKS, PER_THREAD, RIDGE_THREADS = [Block(2, 2), Block(4, 2)], 2, 4
+
+ZERO, ONE = np.float64(0), np.float64(1)
 
 
 @functools.cache
-def diagonal_kernel(size: int) -> Any:
-    """Give the kernel that factors the block on the diagonal from `first` on; `failed` gets a pivot that is too small.
+def _invert(block: Block) -> Any:
+    """Give the function that leaves L⁻¹ of the block on the diagonal from `first` on in the shared array `inverse`.
 
-    A pivot must be above `least` times its entry on the diagonal of the system, `diagonal`.
+    It gives the first pivot that is not above `least` times its entry on the diagonal of the system, or -1. The block
+    is factored as M D Mᵀ, with the identity carried along, which becomes M⁻¹: one barrier for each column.
     """
-    padded = size + 1
+    size, lines = block
+    per = size // lines
 
-    def diagonal_block(
-        S: Any, diagonal: Any, least: float, first: int, n: int, failed: Any
-    ) -> None:
-        block = cuda.shared.array((size, padded), np.float64)
-        row = cuda.threadIdx.x
-        count = min(size, n - first)
-        if row < count:
-            for j in range(count):
-                block[row, j] = S[first + row, first + j]
+    def invert(
+        S: Any, system: int, first: int, diagonal: Any, least: float, square: Any, inverse: Any
+    ) -> int:
+        floors = cuda.shared.array(size, np.float64)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        count = min(size, S.shape[2] - first)
+        for i in range(per):
+            r = y + lines * i
+            inverse[r, x] = ONE if r == x else ZERO
+            square[r, x] = ZERO
+            if r < count and x < count:
+                square[r, x] = S[system, first + r, first + x]
+        if y == 0 and x < count:
+            floors[x] = least * diagonal[system, first + x]
+        cuda.syncthreads()
+        bad = -1
         for j in range(count):
-            if row >= j and row < count:
-                value = block[row, j]
-                for k in range(j):
-                    value -= block[row, k] * block[j, k]
-                block[row, j] = value
+            pivot = square[j, j]
+            if not pivot > floors[j]:
+                pivot = ONE
+                if bad < 0:
+                    bad = first + j
+            part = (inverse[j, x] if x <= j else square[x, j]) / pivot
+            for i in range(per):
+                r = y + lines * i
+                if r > j:
+                    if x <= j:
+                        inverse[r, x] -= square[r, j] * part
+                    else:
+                        square[r, x] -= square[r, j] * part
             cuda.syncthreads()
-            pivot = block[j, j]
-            good = pivot > least * diagonal[first + j]
-            if row == j and not good and failed[0] < 0:
-                failed[0] = first + j
-            root = math.sqrt(pivot) if good else np.float64(1)
-            cuda.syncthreads()
-            if row == j:
-                block[j, j] = root
-            elif row > j and row < count:
-                block[row, j] /= root
-            cuda.syncthreads()
-        if row < count:
-            for j in range(row + 1):
-                S[first + row, first + j] = block[row, j]
+        for i in range(per):
+            r = y + lines * i
+            if r < count and square[r, r] > floors[r]:
+                inverse[r, x] /= math.sqrt(square[r, r])
+        cuda.syncthreads()
+        return bad
 
-    return runtime.kernel(diagonal_block)
+    return device_function(invert)
 
 
 @functools.cache
-def panel_kernel(size: int, rows: int) -> Any:
-    """Give the kernel that solves the rows below a factored block for the block's columns, one thread to a row."""
-    padded = size + 1
+def _carry(block: Block) -> Any:
+    """Give the function that multiplies rows of S, from `top` on, by L⁻ᵀ: the shared array `rows` then holds them."""
+    size, lines = block
+    per = size // lines
 
-    def panel(S: Any, first: int, n: int) -> None:
-        factor = cuda.shared.array((size, padded), np.float64)
-        below = cuda.shared.array((rows, padded), np.float64)
-        thread = cuda.threadIdx.x
-        count = min(size, n - first)
-        top = first + count + cuda.blockIdx.x * rows
-        for place in range(thread, count * count, rows):
-            factor[place // count, place % count] = S[first + place // count, first + place % count]
-        for place in range(thread, rows * count, rows):
-            r = place // count
-            if top + r < S.shape[0]:
-                below[r, place % count] = S[top + r, first + place % count]
+    def carry(S: Any, system: int, first: int, top: int, inverse: Any, rows: Any) -> None:
+        sums = cuda.local.array(per, np.float64)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        for i in range(per):
+            r = y + lines * i
+            rows[r, x] = ZERO
+            if top + r < S.shape[1] and first + x < S.shape[2]:
+                rows[r, x] = S[system, top + r, first + x]
+            sums[i] = ZERO
         cuda.syncthreads()
-        if top + thread < S.shape[0]:
-            for j in range(count):
-                value = below[thread, j]
-                for k in range(j):
-                    value -= below[thread, k] * factor[j, k]
-                below[thread, j] = value / factor[j, j]
+        for k in range(size):
+            a = inverse[x, k]
+            for i in range(per):
+                sums[i] += rows[y + lines * i, k] * a
         cuda.syncthreads()
-        for place in range(thread, rows * count, rows):
-            r = place // count
-            if top + r < S.shape[0]:
-                S[top + r, first + place % count] = below[r, place % count]
+        for i in range(per):
+            rows[y + lines * i, x] = sums[i]
+
+    return device_function(carry)
+
+
+@functools.cache
+def panel_kernel(block: Block) -> Any:
+    """Give the kernel that factors the block on the diagonal and solves the rows below it for the block's columns.
+
+    Every block of threads factors, and takes as many rows as the block has; the first writes L⁻¹ and the failed pivot.
+    """
+    size, lines = block
+    per, padded = size // lines, size + 1
+    invert, carry = _invert(block), _carry(block)
+
+    def panel(S: Any, diagonal: Any, least: float, first: int, inverses: Any, failed: Any) -> None:
+        square = cuda.shared.array((size, padded), np.float64)
+        inverse = cuda.shared.array((size, padded), np.float64)
+        x, y, system = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x
+        bad = invert(S, system, first, diagonal, least, square, inverse)
+        if cuda.blockIdx.y == 0:
+            for i in range(per):
+                inverses[system, first + y + lines * i, x] = inverse[y + lines * i, x]
+            if x == 0 and y == 0 and bad >= 0 and failed[system] < 0:
+                failed[system] = bad
+        top = min(first + size, S.shape[2]) + cuda.blockIdx.y * size
+        carry(S, system, first, top, inverse, square)
+        for i in range(per):
+            r = y + lines * i
+            if top + r < S.shape[1] and first + x < S.shape[2]:
+                S[system, top + r, first + x] = square[r, x]
 
     return runtime.kernel(panel)
 
@@ -126,23 +173,23 @@ def update_kernel(size: int, per: int) -> Any:
     across, padded = size // per, size + 1
     shift, mask = powers(across)
 
-    def update(S: Any, first: int, n: int) -> None:
-        beyond = first + size
-        p, q = beyond + cuda.blockIdx.x * size, beyond + cuda.blockIdx.y * size
+    def update(S: Any, first: int) -> None:
+        beyond, height, n = first + size, S.shape[1], S.shape[2]
+        p, q = beyond + cuda.blockIdx.y * size, beyond + cuda.blockIdx.z * size
         if p + size <= q:  # above the diagonal
             return
         left = cuda.shared.array((size, padded), np.float64)
         right = cuda.shared.array((size, padded), np.float64)
         sums = cuda.local.array((per, per), np.float64)
-        thread = cuda.threadIdx.x
+        thread, system = cuda.threadIdx.x, cuda.blockIdx.x
         tx, ty = thread & mask, (thread >> shift) & mask
         for place in range(thread, size * size, across * across):
             r, k = place // size, place % size
-            left[k, r] = S[p + r, first + k] if p + r < S.shape[0] else np.float64(0)
-            right[k, r] = S[q + r, first + k] if q + r < n else np.float64(0)
+            left[k, r] = S[system, p + r, first + k] if p + r < height else ZERO
+            right[k, r] = S[system, q + r, first + k] if q + r < n else ZERO
         for i in range(per):
             for j in range(per):
-                sums[i, j] = np.float64(0)
+                sums[i, j] = ZERO
         cuda.syncthreads()
         for k in range(size):
             for i in range(per):
@@ -150,166 +197,161 @@ def update_kernel(size: int, per: int) -> Any:
                     sums[i, j] += left[k, ty + across * i] * right[k, tx + across * j]
         for i in range(per):
             for j in range(per):
-                if p + ty + across * i < S.shape[0] and q + tx + across * j < n:
-                    S[p + ty + across * i, q + tx + across * j] -= sums[i, j]
+                if p + ty + across * i < height and q + tx + across * j < n:
+                    S[system, p + ty + across * i, q + tx + across * j] -= sums[i, j]
 
     return runtime.kernel(update)
 
 
 @functools.cache
-def back_kernel(size: int, rows: int) -> Any:
-    """Give the kernel that solves the right-hand sides for one block of unknowns, one thread to a side."""
-    padded = size + 1
+def back_kernel(block: Block) -> Any:
+    """Give the kernel that solves the right-hand sides from the last block of unknowns to the first.
 
-    def back(S: Any, first: int, n: int) -> None:
-        factor = cuda.shared.array((size, padded), np.float64)
-        sides = cuda.shared.array((rows, padded), np.float64)
-        thread = cuda.threadIdx.x
-        count = min(size, n - first)
-        top = n + cuda.blockIdx.x * rows
-        for place in range(thread, count * count, rows):
-            factor[place // count, place % count] = S[first + place // count, first + place % count]
-        for place in range(thread, rows * count, rows):
-            r = place // count
-            if top + r < S.shape[0]:
-                sides[r, place % count] = S[top + r, first + place % count]
-        cuda.syncthreads()
-        if top + thread < S.shape[0]:
-            for j in range(count - 1, -1, -1):
-                value = sides[thread, j]
-                for k in range(j + 1, count):
-                    value -= sides[thread, k] * factor[k, j]
-                sides[thread, j] = value / factor[j, j]
-        cuda.syncthreads()
-        for place in range(thread, rows * count, rows):
-            r = place // count
-            if top + r < S.shape[0]:
-                S[top + r, first + place % count] = sides[r, place % count]
+    A block of threads takes one side for each of its lines: no other needs them, so that all of it is one launch.
+    """
+    size, lines = block
+    per, padded = size // lines, size + 1
+
+    def back(S: Any, inverses: Any) -> None:
+        tile = cuda.shared.array((size, padded), np.float64)
+        known = cuda.shared.array((lines, padded), np.float64)
+        x, y, system, n = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x, S.shape[2]
+        side = n + cuda.blockIdx.y * lines + y
+        for q in range((n - 1) // size * size, -1, -size):
+            inside = side < S.shape[1] and q + x < n
+            value = S[system, side, q + x] if inside else ZERO
+            for k in range(q + size, n, size):
+                known[y, x] = ZERO
+                if side < S.shape[1] and k + x < n:
+                    known[y, x] = S[system, side, k + x]
+                for i in range(per):
+                    r = y + lines * i
+                    tile[r, x] = S[system, k + r, q + x] if k + r < n else ZERO
+                cuda.syncthreads()
+                for r in range(size):
+                    value -= known[y, r] * tile[r, x]
+                cuda.syncthreads()
+            known[y, x] = value
+            for i in range(per):
+                tile[y + lines * i, x] = inverses[system, q + y + lines * i, x]
+            cuda.syncthreads()
+            value = ZERO
+            for r in range(size):
+                value += known[y, r] * tile[r, x]
+            if inside:
+                S[system, side, q + x] = value
+            cuda.syncthreads()
 
     return runtime.kernel(back)
 
 
 @functools.cache
-def back_update_kernel(size: int, per: int) -> Any:
-    """Give the kernel that takes a solved block of unknowns off the right-hand sides of the blocks before it."""
-    across, padded = size // per, size + 1
-    shift, mask = powers(across)
+def small_kernel(block: Block) -> Any:
+    """Give the kernel that solves systems that fit a block, in shared memory, for as many sides as the block has."""
+    size, lines = block
+    per, padded = size // lines, size + 1
+    invert, carry = _invert(block), _carry(block)
 
-    def back_update(S: Any, first: int, n: int) -> None:
-        p, q = n + cuda.blockIdx.x * size, cuda.blockIdx.y * size
-        left = cuda.shared.array((size, padded), np.float64)
-        right = cuda.shared.array((size, padded), np.float64)
-        sums = cuda.local.array((per, per), np.float64)
-        thread = cuda.threadIdx.x
-        tx, ty = thread & mask, (thread >> shift) & mask
-        for place in range(thread, size * size, across * across):
-            r, k = place // size, place % size
-            left[k, r] = (
-                S[p + r, first + k] if p + r < S.shape[0] and first + k < n else np.float64(0)
-            )
-            right[r, k] = S[first + r, q + k] if first + r < n else np.float64(0)
+    def small(S: Any, diagonal: Any, least: float, failed: Any) -> None:
+        square = cuda.shared.array((size, padded), np.float64)
+        inverse = cuda.shared.array((size, padded), np.float64)
+        sums = cuda.local.array(per, np.float64)
+        x, y, system, n = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x, S.shape[2]
+        bad = invert(S, system, 0, diagonal, least, square, inverse)
+        if x == 0 and y == 0 and cuda.blockIdx.y == 0:
+            failed[system] = bad
+        top = n + cuda.blockIdx.y * size
+        carry(S, system, 0, top, inverse, square)
         for i in range(per):
-            for j in range(per):
-                sums[i, j] = np.float64(0)
+            sums[i] = ZERO
         cuda.syncthreads()
         for k in range(size):
+            a = inverse[k, x]
             for i in range(per):
-                for j in range(per):
-                    sums[i, j] += left[k, ty + across * i] * right[k, tx + across * j]
+                sums[i] += square[y + lines * i, k] * a
         for i in range(per):
-            for j in range(per):
-                if p + ty + across * i < S.shape[0]:
-                    S[p + ty + across * i, q + tx + across * j] -= sums[i, j]
+            r = y + lines * i
+            if top + r < S.shape[1] and x < n:
+                S[system, top + r, x] = sums[i]
 
-    return runtime.kernel(back_update)
-
-
-@functools.cache
-def batch_kernel(threads: int) -> Any:
-    """Give the kernel that factors and solves one system S[k] in each block of threads, column by column."""
-
-    def batch(S: Any, diagonal: Any, least: float, failed: Any) -> None:
-        system, thread = cuda.blockIdx.x, cuda.threadIdx.x
-        n, height = S.shape[2], S.shape[1]
-        for j in range(n):
-            pivot = S[system, j, j]
-            good = pivot > least * diagonal[system, j]
-            root = math.sqrt(pivot) if good else np.float64(1)
-            cuda.syncthreads()
-            if thread == 0:
-                S[system, j, j] = root
-                if not good and failed[system] < 0:
-                    failed[system] = j
-            for i in range(j + 1 + thread, height, threads):
-                S[system, i, j] /= root
-            cuda.syncthreads()
-            width = n - j - 1
-            for place in range(thread, (height - j - 1) * width, threads):
-                i, k = j + 1 + place // width, j + 1 + place % width
-                if k <= i:
-                    S[system, i, k] -= S[system, i, j] * S[system, k, j]
-            cuda.syncthreads()
-        for i in range(n + thread, height, threads):
-            for j in range(n - 1, -1, -1):
-                value = S[system, i, j]
-                for k in range(j + 1, n):
-                    value -= S[system, i, k] * S[system, k, j]
-                S[system, i, j] = value / S[system, j, j]
-
-    return runtime.kernel(batch)
+    return runtime.kernel(small)
 
 
 @functools.cache
-def ridge_kernel() -> Any:
+def ridge_kernel(threads: int) -> Any:
     """Give the kernel that finds the ridge of every system: eps, or eps times the mean of its diagonal."""
 
     def find_ridge(G: Any, eps: float, relative: int, ridge: Any) -> None:
-        k = cuda.grid(1)
-        if k < G.shape[0]:
+        sums = cuda.shared.array(threads, np.float64)
+        system, thread, n = cuda.blockIdx.x, cuda.threadIdx.x, G.shape[1]
+        total = ZERO
+        if relative:
+            for i in range(thread, n, threads):
+                total += np.float64(G[system, i, i])
+        sums[thread] = total
+        cuda.syncthreads()
+        if thread == 0:
             value = np.float64(eps)
             if relative:
-                total = np.float64(0)
-                for i in range(G.shape[1]):
-                    total += np.float64(G[k, i, i])
-                value *= total / G.shape[1]
-            ridge[k] = value
+                total = ZERO
+                for k in range(threads):
+                    total += sums[k]
+                value *= total / n
+            ridge[system] = value
 
     return runtime.kernel(find_ridge)
 
 
 @functools.cache
-def assemble_kernel() -> Any:
-    """Give the kernel that lays G + ridge·I and Cᵀ into S, and the diagonal beside it."""
+def assemble_kernel(block: Block) -> Any:
+    """Give the kernel that lays [G C]ᵀ, with the ridge on the diagonal, into S, and the diagonal beside it."""
+    size, lines = block
+    per, padded = size // lines, size + 1
 
     def assemble(G: Any, C: Any, ridge: Any, S: Any, diagonal: Any) -> None:
-        k, n = cuda.blockIdx.y, S.shape[2]
-        step = cuda.blockDim.x * cuda.gridDim.x
-        start = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-        for place in range(start, S.shape[1] * n, step):
-            i, j = place // n, place % n
-            if i >= n:
-                S[k, i, j] = C[k, j, i - n]
-            elif i > j:
-                S[k, i, j] = G[k, j, i]
-            elif i < j:
-                S[k, i, j] = np.float64(0)
-            else:
-                value = np.float64(G[k, i, i]) + ridge[k]
-                S[k, i, i] = value
-                diagonal[k, i] = value
+        tile = cuda.shared.array((size, padded), np.float64)
+        x, y, system = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x
+        height, n = S.shape[1], S.shape[2]
+        p, q = cuda.blockIdx.y * size, cuda.blockIdx.z * size
+        for i in range(per):
+            r = y + lines * i
+            if q + r < n:
+                if p + x < n:
+                    tile[r, x] = G[system, q + r, p + x]
+                elif p + x < height:
+                    tile[r, x] = C[system, q + r, p + x - n]
+        cuda.syncthreads()
+        for i in range(per):
+            r = y + lines * i
+            if p + r < height and q + x < n:
+                value = tile[x, r]
+                if p + r == q + x:
+                    value += ridge[system]
+                    diagonal[system, q + x] = value
+                S[system, p + r, q + x] = value
 
     return runtime.kernel(assemble)
 
 
 @functools.cache
-def solution_kernel() -> Any:
-    """Give the kernel that copies Wᵀ, the last rows of S, into W."""
+def solution_kernel(block: Block) -> Any:
+    """Give the kernel that lays Wᵀ, the last rows of S, into W."""
+    size, lines = block
+    per, padded = size // lines, size + 1
 
     def solution(S: Any, W: Any) -> None:
-        k, n, m = cuda.blockIdx.y, W.shape[1], W.shape[2]
-        step = cuda.blockDim.x * cuda.gridDim.x
-        start = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-        for place in range(start, n * m, step):
-            W[k, place // m, place % m] = S[k, n + place % m, place // m]
+        tile = cuda.shared.array((size, padded), np.float64)
+        x, y, system = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x
+        n, m = W.shape[1], W.shape[2]
+        p, q = cuda.blockIdx.y * size, cuda.blockIdx.z * size
+        for i in range(per):
+            r = y + lines * i
+            if q + r < m and p + x < n:
+                tile[r, x] = S[system, n + q + r, p + x]
+        cuda.syncthreads()
+        for i in range(per):
+            r = y + lines * i
+            if p + r < n and q + x < m:
+                W[system, p + r, q + x] = tile[x, r]
 
     return runtime.kernel(solution)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import cuda
+from bpls_fast import backend, cuda
 from bpls_fast.cuda import array, dlpack, libraries, runtime
 from bpls_fast.cuda.array import Array, asarray
 
@@ -99,6 +99,36 @@ def test_a_tensor_that_was_taken_is_given_back():
     del owner, taken
     gc.collect()
     assert given == [address]
+
+
+def test_tensors_of_a_stream_are_asked_for_on_ours():
+    asked = []
+
+    class OnDevice(ByDlpack):
+        def __init__(self, values):
+            super().__init__(values)
+            self.__dlpack__ = lambda stream: asked.append(stream) or values.__dlpack__()
+            self.__dlpack_device__ = lambda: (dlpack.CUDA, 0)
+
+    given = OnDevice(VALUES.copy())
+    assert backend.on_device(given)
+    assert not backend.on_device(ByDlpack(VALUES))
+    found = bf.gram(given)
+    assert isinstance(found, Array)
+    np.testing.assert_allclose(np.asarray(found), VALUES.T @ VALUES)
+    with cuda.stream(SimpleNamespace(handle=42, synchronize=lambda: None)):
+        asarray(given)
+    assert asked == [1, 42]
+
+
+def test_tensors_are_exported_as_asked():
+    ours = asarray(VALUES)
+    assert ours.__dlpack_device__() == (dlpack.CPU, 0)
+    copied = np.from_dlpack(ours, copy=True)
+    assert not np.shares_memory(copied, ours.data._ary)
+    np.testing.assert_array_equal(copied, VALUES)
+    with pytest.raises(BufferError, match="expected no other"):
+        ours.__dlpack__(dl_device=(dlpack.CUDA, 1))
 
 
 def test_tensors_of_no_plain_numbers_are_refused():
@@ -219,6 +249,36 @@ def test_the_simulator_is_a_device():
         runtime.dp4a(0xFFFFFFFF, 0xFFFFFFFF, 2**32 - 1)
 
 
+def test_a_real_device_is_described(monkeypatch):
+    class Device(nullcontext):
+        name, compute_capability, MULTIPROCESSOR_COUNT, id = b"NVIDIA A100", (8, 0), 108, 1
+
+    memory = SimpleNamespace(total=40 * 2**30, free=39 * 2**30)
+    version = SimpleNamespace(driver=SimpleNamespace(get_version=lambda: (12, 4)))
+    monkeypatch.setattr(runtime, "simulated", False)
+    monkeypatch.setattr(
+        runtime,
+        "cuda",
+        SimpleNamespace(
+            is_available=lambda: True,
+            gpus=[Device()],
+            get_current_device=Device,
+            current_context=lambda: SimpleNamespace(get_memory_info=lambda: memory),
+            cudadrv=SimpleNamespace(driver=version),
+        ),
+    )
+    assert runtime.driver() == "12.4"
+    (described,) = runtime.devices()
+    assert list(described.values()) == [
+        "NVIDIA A100",
+        "compute capability 8.0",
+        "40.0 GiB, 39.0 free",
+        "108 multiprocessors",
+    ]
+    assert runtime.device_number() == 1
+    assert runtime.free_bytes() == 39 * 2**30
+
+
 def test_without_a_device_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(runtime.cuda, "is_available", lambda: False)
     with pytest.raises(RuntimeError, match=r"finds no NVIDIA GPU \(.*\); .*: pip install"):
@@ -269,9 +329,10 @@ def test_the_libraries_make_the_same_products(cupy, weighted, monkeypatch):
 def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
     assert "cuSOLVER" in libraries.choice()["solve"]
     monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
-    G, C = VALUES.T @ VALUES + np.eye(3), VALUES[:3, :2]
-    np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-12)
-    for singular in (np.ones((3, 3)), -np.eye(3)):
+    C = np.arange(12.0).reshape(6, 2)
+    G = C @ C.T + np.eye(6)
+    np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-10)
+    for singular in (np.ones((6, 6)), -np.eye(6)):
         with pytest.raises(np.linalg.LinAlgError, match="pivot"):
             bf.solve(singular, C, eps=0, backend="cuda")
     assert libraries.solve.said == [True, False, False]
@@ -284,6 +345,15 @@ def recorded(function):
 
     call.said = []
     return call
+
+
+def test_rows_leave_room_for_what_is_computed_of_them(monkeypatch):
+    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.7)
+    assert isinstance(array.movable(VALUES), Array)
+    monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.8)
+    assert isinstance(array.movable(VALUES), array.HostRows)
+    assert isinstance(array.movable(VALUES[:2]), Array)  # a part of it
 
 
 def test_parts_of_rows_cover_them(monkeypatch):

@@ -6,7 +6,7 @@ from reference import same_bits
 
 import bpls_fast as bf
 from bpls_fast import sweep
-from bpls_fast.cuda import array, runtime
+from bpls_fast.cuda import array, products, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
 
 
@@ -147,6 +147,32 @@ def test_large_systems_of_a_fit_are_solved_on_the_gpu(monkeypatch):
         )
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["fit_injective", "fit_classifier", "fit_refined"])
+def test_rows_are_moved_once_and_stay_on_the_device(method, weighted, monkeypatch):
+    moved, back = [], []
+    upload, download = runtime.upload, runtime.download
+    monkeypatch.setattr(runtime, "upload", lambda a: moved.append(a.shape) or upload(a))
+    monkeypatch.setattr(runtime, "download", lambda a: back.append(a) or download(a))
+    X, labels = rings(np.float64, 64)
+    data = (X, X[:, :2]) if method == "fit_injective" else (X, labels)
+    output = "identity" if method == "fit_injective" else "softmax"
+    net = bf.Network([3, 4, 2], activation="tanh", output_activation=output, seed=1)
+    options = {
+        "fit_classifier": {"max_iter": 4, "full_sweeps": 3},
+        "fit_refined": {"max_sweeps": 3},
+    }
+    weight = np.linspace(0.5, 1.5, len(X)) if weighted else None
+    if method == "fit_refined":
+        options[method]["chunk_rows"] = len(X)
+    getattr(bf, method)(net, *data, sample_weight=weight, backend="cuda", **options.get(method, {}))
+    assert moved.count(X.shape) == 1
+    assert moved.count((len(X), 2)) <= 1  # the targets
+    assert not [a for a in back if len(a.shape) == 2 and len(a) == len(X) and a.shape[1] > 2]
+    outputs = [a for a in back if a.shape == (len(X), 2)]
+    assert len(outputs) <= 2  # at the end of refined sweeps, for the temperature of their softmax
+
+
 def test_the_same_fit_gives_the_same_bits():
     X, labels = rings(np.float32)
     nets = [bf.Network([3, 4, 2], activation="relu", seed=2) for _ in range(2)]
@@ -254,6 +280,40 @@ def test_fits_run_on_rows_that_do_not_fit_the_device(small_memory, method):
 
     (gpu, _), (cpu, _) = both(getattr(bf, method), make, *data, eps=1e-3, **options.get(method, {}))
     assert_same_network(gpu, cpu, np.float64)
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """Leave the device no room for results of more than 200 bytes."""
+    empty = runtime.empty
+
+    def limited(shape, dtype):
+        if np.prod(shape) * np.dtype(dtype).itemsize > 200:
+            raise runtime.OutOfMemoryError("CUDA_ERROR_OUT_OF_MEMORY")
+        return empty(shape, dtype)
+
+    monkeypatch.setattr(runtime, "empty", limited)
+
+
+def test_results_that_do_not_fit_the_device_are_made_part_by_part(no_room):
+    X, _ = rings(np.float64)
+    W = np.ones((3, 2))
+    np.testing.assert_allclose(bf.linear(X, W, backend="cuda"), X @ W, rtol=1e-12)
+    net = bf.Network([3, 4, 2], activation="tanh", seed=3)
+    expected = net.forward(X)
+    np.testing.assert_allclose(net.to("cuda").forward(X), expected, rtol=1e-12)
+    with pytest.raises(MemoryError):  # one row that is too long
+        bf.linear(X, np.ones((3, 26)), backend="cuda")
+    with pytest.raises(MemoryError):  # the result belongs on the device
+        bf.linear(asarray(X), W)
+
+
+def test_sums_that_do_not_fit_the_device_are_made_of_fewer_rows_at_a_time(no_room, monkeypatch):
+    monkeypatch.setattr(products, "BLOCK_ROWS", dict.fromkeys(products.BLOCK_ROWS, 8))
+    X, _ = rings(np.float64)
+    np.testing.assert_allclose(bf.gram(X, backend="cuda"), bf.gram(X), rtol=1e-12)
+    with pytest.raises(MemoryError):
+        bf.gram(np.hstack([X, X]), backend="cuda")
 
 
 def test_a_device_without_room_for_one_row_says_so(monkeypatch):

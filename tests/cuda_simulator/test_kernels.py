@@ -7,9 +7,10 @@ from reference import A_DTYPES, FLOATS, assert_within, random_values, same_bits
 
 import bpls_fast as bf
 from bpls_fast import kernels as surface
-from bpls_fast.cuda import elements, functions, kernels, products, systems
+from bpls_fast.cuda import elements, functions, kernels, products, runtime, systems
 from bpls_fast.cuda.array import Array, asarray
 from bpls_fast.cuda.products import Tile
+from bpls_fast.cuda.systems import Block
 
 SHAPES = [(1, 1), (1, 6), (9, 1), (7, 3), (8, 4), (21, 9)]
 """Rows and columns; the tiles of the simulator are 4 by 4, read two rows at a time."""
@@ -61,6 +62,32 @@ def test_sums_over_several_blocks_of_rows_are_added_in_float64(monkeypatch):
     assert (bf.gram(bytes_, backend="cuda") == bf.gram(bytes_)).all()
 
 
+def test_weights_have_the_type_of_the_arithmetic(monkeypatch):
+    launched, launch = [], runtime.launch
+
+    def recorded(kernel, grid, block, *arguments):
+        launched.append([array.dtype for array in arguments if hasattr(array, "dtype")])
+        launch(kernel, grid, block, *arguments)
+
+    monkeypatch.setattr(runtime, "launch", recorded)
+    A = values((9, 3), np.float32)
+    bf.gram(asarray(A), sample_weight=np.ones(9), backend="cuda")
+    of_products = [types for types in launched if types.count(np.float32) >= 4]
+    assert of_products == [[np.float32] * 4]  # A twice, the weights, the sums
+
+
+def test_a_grid_is_no_longer_than_a_grid_may_be(monkeypatch):
+    monkeypatch.setattr(kernels, "LARGEST_GRID", 2)
+    monkeypatch.setattr(products, "BLOCK_ROWS", dict.fromkeys(products.BLOCK_ROWS, 4))
+    grids, launch = [], runtime.launch
+    monkeypatch.setattr(
+        runtime, "launch", lambda kernel, grid, *a: grids.append(grid) or launch(kernel, grid, *a)
+    )
+    A = values((33, 2), np.float64)
+    np.testing.assert_allclose(bf.gram(A, backend="cuda"), bf.gram(A), rtol=1e-12)
+    assert {grid[2] for grid in grids if isinstance(grid, tuple) and len(grid) == 3} == {1, 2}
+
+
 def test_the_largest_bytes_fit_their_sums():
     assert 255**2 * products.BLOCK_ROWS[np.dtype(np.uint8)] < 2**32
     A = np.full((12, 3), 255, np.uint8)
@@ -91,6 +118,7 @@ def test_the_tiles_of_a_real_gpu_give_the_same(dtype):
         kernel = products.floats_kernel(tile, dtype, False)
         kernel[(1, 1, 1), tile.threads](A, A, A, partial, 0, 8, 1, 1, 1)
     products.add_up_kernel()[1, (32, 8)](partial, total, 1)
+    products.mirror_kernel((32, 8))[1, (32, 8)](total)
     assert_within(total, reference.gram(A, bias=True), reference.gram_bound(A, bias=True))
 
 
@@ -110,10 +138,14 @@ def test_a_layer_is_within_the_bounds_of_the_cpu(shape, width, dtype, activation
 
 @pytest.mark.parametrize("activation", list(bf.activations))
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_tangents_residuals_and_targets_are_those_of_the_cpu(dtype, activation):
+@pytest.mark.parametrize(
+    "width", [1, 3, 4, 6]
+)  # softmax over rows of at most 4 is part of the layer
+def test_tangents_residuals_and_targets_are_those_of_the_cpu(width, dtype, activation):
     act, tolerance = bf.activations[activation], 200 * np.finfo(dtype).eps
-    A, W, M = values((7, 5), dtype), values((6, 6), dtype, 1), values((6, 5), dtype, 2) / 10
-    N = act.forward(values((7, 6), dtype, 3))
+    A, W = values((7, 5), dtype), values((6, width), dtype, 1)
+    M = values((width, width), dtype, 2) / 10
+    N = act.forward(values((7, width), dtype, 3))
     options = {"bias": True, "activation": activation}
     found = bf.tangent(A, W, N, backend="cuda", **options)
     np.testing.assert_allclose(
@@ -125,7 +157,7 @@ def test_tangents_residuals_and_targets_are_those_of_the_cpu(dtype, activation):
     R = surface.residual(A, W, N, bias=True)
     on_gpu = surface.residual(asarray(A), W, asarray(N), bias=True)
     np.testing.assert_allclose(np.asarray(on_gpu), R, rtol=tolerance, atol=10 * tolerance)
-    values_ = act.forward(values((7, 5), dtype, 4))
+    values_ = act.forward(values((7, width), dtype, 4))
     expected = act.inverse(values_ + bf.linear(R, M), margin=0.05)
     target = kernels.target(R, M, values_, activation, 0.05)
     np.testing.assert_allclose(target, expected, rtol=tolerance, atol=100 * tolerance)
@@ -179,7 +211,7 @@ def test_activations_take_arrays_of_any_shape():
         np.testing.assert_allclose(found, np.tanh(z), rtol=1e-15)
 
 
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 13])
 @pytest.mark.parametrize("m", [1, 5])
 def test_solutions_are_as_close_as_those_of_the_cpu(n, m):
     A = rng_of(n).normal(size=(2 * n + 3, n))
@@ -195,11 +227,13 @@ def test_solutions_are_as_close_as_those_of_the_cpu(n, m):
         assert (np.linalg.norm(W - reference.solve(G, C), axis=0) <= bound).all()
 
 
-def test_the_blocks_of_a_real_gpu_solve_the_same(monkeypatch):
-    for name, size in (("BLOCK", 32), ("ROWS", 64), ("PER_THREAD", 4), ("BATCH_THREADS", 128)):
-        monkeypatch.setattr(systems, name, size)
-    A = rng_of(1).normal(size=(50, 34))
-    G, C = A.T @ A, rng_of(2).normal(size=(34, 2))
+@pytest.mark.parametrize(("n", "m"), [(5, 2), (13, 9), (20, 1), (34, 2), (65, 3)])
+def test_the_blocks_of_a_real_gpu_solve_the_same(n, m, monkeypatch):
+    real = [Block(8, 8), Block(16, 8), Block(32, 8)]
+    for name, value in (("BLOCKS", real), ("PER_THREAD", 4), ("RIDGE_THREADS", 64)):
+        monkeypatch.setattr(systems, name, value)
+    A = rng_of(1).normal(size=(2 * n, n))
+    G, C = A.T @ A, rng_of(2).normal(size=(n, m))
     np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-9)
 
 
