@@ -210,6 +210,16 @@ void copies_predict_at_once() {
     for (const auto& one : found) CHECK(one == expected);
 }
 
+// It is destroyed after main(), when the scratch memory of the thread is gone already.
+std::optional<bpls::Predictor<float>> kept_to_the_end;
+
+void a_predictor_may_outlive_main() {
+    const Example example({784, 60, 10}, true, {}, bpls::Activation::softmax);
+    kept_to_the_end.emplace(example.network());
+    for (std::size_t inputs = 1; inputs < 2000; inputs *= 2)  // leaves blocks of many sizes behind
+        bpls::Predictor<double>(Example({inputs, 5}, true, {}, bpls::Activation::tanh).network());
+}
+
 void what_does_not_fit_is_refused() {
     const Example example({4, 3, 2}, true, {}, bpls::Activation::tanh);
     const bpls::Predictor<float> predictor(example.network());
@@ -241,6 +251,7 @@ int main() {
         the_largest_output_is_decided_for();
         rows_that_are_not_finite_are_told();
         copies_predict_at_once();
+        a_predictor_may_outlive_main();
         what_does_not_fit_is_refused();
     });
 }
