@@ -219,6 +219,22 @@ def test_the_examples_build_by_the_options_of_pkg_config(
     assert trained == output_of(run(str(built("cpp") / "train"), str(tmp_path / "data.csv")))
 
 
+HEADERS = sorted(path.name for path in Path(bf.get_include(), "bpls").iterdir())
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_every_header_compiles_on_its_own(header: str, tmp_path: Path) -> None:
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+    languages = [("c++", "-std=c++20", "source.cpp")]
+    if header.endswith(".h"):
+        languages += [("cc", "-std=c99", "source.c"), ("c++", "-std=c++11", "source.cpp")]
+    for compiler, standard, source in languages:
+        # Twice: it may be included by several others. Something must be declared, says C.
+        (tmp_path / source).write_text(f"#include <bpls/{header}>\n" * 2 + "struct something;\n")
+        options = [standard, *strict, f"-I{bf.get_include()}", "-fsyntax-only"]
+        output_of(run(program(compiler), *options, str(tmp_path / source)))
+
+
 def test_the_command_prints_the_folders() -> None:
     assert output_of(run_python("-m", "bpls_fast", "--cmakedir")).strip() == bf.get_cmake_dir()
     both = output_of(run_python("-m", "bpls_fast", "--includes", "--libs")).strip()

@@ -259,6 +259,36 @@ void copies_predict_at_once() {
     for (const auto& one : found) CHECK(one == expected);
 }
 
+// Whole matrices go through one predictor from several threads, each with threads of its own.
+void one_predictor_takes_matrices_from_all_threads() {
+    const Example example({300, 60, 10}, true, {}, bpls::Activation::tanh);
+    const bpls::Predictor<std::uint8_t> predictor(example.network());
+    const std::size_t count = 100;
+    const std::vector<std::uint8_t> rows = rows_of<std::uint8_t>(count, 300, true);
+    const std::vector<float> expected = example.expected<std::uint8_t, float>(rows, count);
+    std::vector<std::vector<float>> found(4, std::vector<float>(count * 10));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            predictor.predict(bpls::row_major(rows.data(), count, 300), found[t].data(),
+                              static_cast<int>(t % 2) + 1);
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : found) CHECK(one == expected);
+}
+
+void the_last_error_is_that_of_the_thread() {
+    CHECK(bpls_set_num_threads(-1) == BPLS_INVALID_ARGUMENT);
+    const std::string ours = bpls_last_error();
+    std::string before, after;
+    std::thread([&] {
+        before = bpls_last_error();
+        bpls_forward(99, nullptr, 0, 0, nullptr);
+        after = bpls_last_error();
+    }).join();
+    CHECK(before.empty() && !after.empty() && after != ours && ours == bpls_last_error());
+}
+
 // It is destroyed after main(), when the scratch memory of the thread is gone already.
 std::optional<bpls::Predictor<float>> kept_to_the_end;
 
@@ -304,6 +334,8 @@ int main() {
         the_largest_output_is_decided_for();
         rows_that_are_not_finite_are_told();
         copies_predict_at_once();
+        one_predictor_takes_matrices_from_all_threads();
+        the_last_error_is_that_of_the_thread();
         a_predictor_may_outlive_main();
         what_does_not_fit_is_refused();
     });
