@@ -233,23 +233,28 @@ class Network:
         >>> net.predict_one(np.array([1.0, 2.0]))
         array([3., 3.])
         """
-        found = (self._packed or self.packed()).predict_one(x)
+        kept = self._packed
+        found = (kept[0] if kept else self.packed()).predict_one(x)
         return self._predict_row(x) if found is None else found
 
-    _packed: _core.PackedNetwork | None = None
+    _packed: Sequence[_core.PackedNetwork] = ()
 
     def packed(self) -> _core.PackedNetwork:
         """Give the network as the compiled prediction has it, packed once and kept until something is changed."""
-        if self._packed is None:
-            self.__dict__["_packed"] = _core.PackedNetwork(
-                self._weights,
-                self.bias,
-                [a.name for a in self.activations],
-                self.input_scale,
-                None if self.classes is None else tuple(self.classes),
+        # A change takes the list away: a thread that packs what was before it fills a list that nobody looks at.
+        kept = self.__dict__.setdefault("_packed", [])
+        if not kept:
+            kept.append(
+                _core.PackedNetwork(
+                    self._weights,
+                    self.bias,
+                    [a.name for a in self.activations],
+                    self.input_scale,
+                    None if self.classes is None else tuple(self.classes),
+                )
             )
-        assert self._packed is not None
-        return self._packed
+        packed: _core.PackedNetwork = kept[0]
+        return packed
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

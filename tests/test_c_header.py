@@ -63,9 +63,10 @@ int main(void) {{
 @pytest.mark.parametrize(("dtype", "real"), [("float32", "float"), ("float64", "double")])
 def test_the_compiled_header_gives_our_outputs(built, tmp_path, dtype, real):
     networks = {
-        f"{name}_{kind}": network(name, bias=kind == "bias", scale=0.5 if kind == "bias" else None)
+        f"{name}_{bias}_{kind}": network(name, bias=bias, scale=scale)
         for name in NAMES
-        for kind in ("bias", "plain")
+        for bias in (True, False)
+        for kind, scale in (("plain", None), ("half", 0.5))
     }
     for name, net in networks.items():
         net.to_c_header(tmp_path / f"{name}.h", name, dtype=dtype)

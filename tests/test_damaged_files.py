@@ -12,6 +12,7 @@ from typing import NamedTuple
 import mutations
 import numpy as np
 import pytest
+import shared_library
 
 import bpls_fast as bf
 
@@ -19,15 +20,35 @@ MOST_MEMORY = 4_000_000  # bytes, for files of some hundred; a JSON header alone
 LONGEST = 20  # seconds, where a file takes less than a thousandth
 
 
+def only_python(data, net):
+    """Nothing else reads this format."""
+
+
+def cpp_agrees(data, net):
+    """Let the C++ library read the same bytes: it never takes less than Python, and gives the same bits."""
+    found = shared_library.parsed(data)
+    if net is None:
+        return
+    assert not isinstance(found, str), found
+    assert found.shape == (net.layer_sizes[0], net.layer_sizes[-1])
+    x = np.linspace(-1, 1, net.layer_sizes[0])
+    outputs = found.forward(x)
+    if outputs is not None:
+        assert outputs.tobytes() == net.forward(x[np.newaxis]).tobytes()
+
+
 class Format(NamedTuple):
     save: str
     load: str
     changed: object
+    agrees: object = only_python
 
 
 FORMATS = {
     "npz": Format("save", "load", mutations.npz_changed),
-    "safetensors": Format("to_safetensors", "from_safetensors", mutations.safetensors_changed),
+    "safetensors": Format(
+        "to_safetensors", "from_safetensors", mutations.safetensors_changed, cpp_agrees
+    ),
     "onnx": Format("to_onnx", "from_onnx", mutations.onnx_changed),
 }
 
@@ -96,12 +117,14 @@ def damaged(request, tmp_path):
         except ValueError as error:
             assert not warned
             assert "net.file" in str(error)  # noqa: PT017
+            form.agrees(data, None)
             return re.sub(r"\d+|'[^']*'", "", str(error))
         assert not warned
         assert [W.shape for W in net.weights] == net.weight_shapes
         assert all(np.isfinite(W).all() for W in net.weights)
         assert net.classes is None or net.classes.shape == (net.layer_sizes[-1],)
         assert 8 * sum(W.size for W in net.weights) <= 2 * len(data)  # float32 at least in the file
+        form.agrees(data, net)
         return None
 
     return files, form.changed, reason

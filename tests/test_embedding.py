@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from required import required
+from shared_library import shared_library
 from subprocesses import output_of, run, run_code, run_python
 
 import bpls_fast as bf
@@ -117,7 +118,7 @@ def test_the_training_example_is_short() -> None:
     assert len((EXAMPLES / "cpp" / "train.cpp").read_text(encoding="utf-8").splitlines()) < 100
 
 
-@pytest.mark.parametrize("activation", ["softmax", "tanh", "softplus"])
+@pytest.mark.parametrize("activation", bf.activations)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("classes", [None, np.array(["first", "zweite ü", "3"])])
 @pytest.mark.parametrize("write", [write_safetensors, lambda path, net: net.to_safetensors(path)])
@@ -178,33 +179,71 @@ def test_the_c_example_builds_by_the_options_that_are_printed(tmp_path: Path) ->
     assert_c_program_predicts(target, tmp_path)
 
 
-def test_pkg_config_names_the_same_folders() -> None:
+def told_by_pkg_config(*options: str) -> list[str]:
     folder = os.path.join(os.path.dirname(os.path.dirname(bf.get_cmake_dir())), "pkgconfig")
     tool = program("pkg-config")
+    return output_of(run(tool, *options, "bpls_fast", PKG_CONFIG_PATH=folder)).split()
 
-    def told(option: str) -> list[str]:
-        return output_of(run(tool, option, "bpls_fast", PKG_CONFIG_PATH=folder)).split()
 
-    assert told("--modversion") == [bf.__version__]
-    assert [os.path.realpath(option[2:]) for option in told("--cflags")] == [
+def test_pkg_config_names_the_same_folders() -> None:
+    assert told_by_pkg_config("--modversion") == [bf.__version__]
+    assert [os.path.realpath(option[2:]) for option in told_by_pkg_config("--cflags")] == [
         os.path.realpath(bf.get_include())
     ]
-    assert "-lbpls" in told("--libs")
+    assert "-lbpls" in told_by_pkg_config("--libs")
+
+
+# A linker prefers the shared library where it finds both.
+STATIC = {"shared": [], "static": ["--static"]}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="-l: is of GNU's linker")
+@pytest.mark.parametrize("kind", STATIC)
+def test_the_examples_build_by_the_options_of_pkg_config(
+    kind: str, built: Any, tmp_path: Path
+) -> None:
+    told = told_by_pkg_config("--cflags", "--libs", *STATIC[kind])
+    options = ["-l:libbpls.a" if STATIC[kind] and o == "-lbpls" else o for o in told]
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    for compiler, source, target in (
+        (["cc", "-std=c99"], "c/predict.c", "predict"),
+        (["c++", "-std=c++20"], "cpp/train.cpp", "train"),
+    ):
+        command = [program(compiler[0]), *compiler[1:], *strict, str(EXAMPLES / source)]
+        output_of(run(*command, "-o", str(tmp_path / target), *options))
+        needed = output_of(run(program("readelf"), "-d", str(tmp_path / target)))
+        assert ("libbpls.so" in needed) == (kind == "shared")
+    assert_c_program_predicts(tmp_path / "predict", tmp_path)
+    np.savetxt(tmp_path / "data.csv", np.random.default_rng(1).normal(size=(30, 3)), delimiter=",")
+    trained = output_of(run(str(tmp_path / "train"), str(tmp_path / "data.csv")))
+    assert trained == output_of(run(str(built("cpp") / "train"), str(tmp_path / "data.csv")))
+
+
+HEADERS = sorted(path.name for path in Path(bf.get_include(), "bpls").iterdir())
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_every_header_compiles_on_its_own(header: str, tmp_path: Path) -> None:
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+    languages = [("c++", "-std=c++20", "source.cpp")]
+    if header.endswith(".h"):
+        languages += [("cc", "-std=c99", "source.c"), ("c++", "-std=c++11", "source.cpp")]
+    for compiler, standard, source in languages:
+        # Twice: it may be included by several others. Something must be declared, says C.
+        (tmp_path / source).write_text(f"#include <bpls/{header}>\n" * 2 + "struct something;\n")
+        options = [standard, *strict, f"-I{bf.get_include()}", "-fsyntax-only"]
+        output_of(run(program(compiler), *options, str(tmp_path / source)))
 
 
 def test_the_command_prints_the_folders() -> None:
     assert output_of(run_python("-m", "bpls_fast", "--cmakedir")).strip() == bf.get_cmake_dir()
     both = output_of(run_python("-m", "bpls_fast", "--includes", "--libs")).strip()
     assert both == f"-I{bf.get_include()} {bf.get_libs()}"
+    every = output_of(run_python("-m", "bpls_fast", "--cmakedir", "--includes", "--libs")).strip()
+    assert every == f"{bf.get_cmake_dir()} {both}"
     missing = run_python("-m", "bpls_fast")
     assert missing.returncode == 2
     assert "required: COMMAND" in missing.stderr
-
-
-def shared_library() -> ctypes.CDLL:
-    folder = Path(bf.get_include()).parent / "lib"
-    (path,) = [*folder.glob("libbpls.so"), *folder.glob("libbpls.dylib"), *folder.glob("bpls.dll")]
-    return ctypes.CDLL(str(path))
 
 
 def test_the_shared_library_has_the_version_of_the_package() -> None:

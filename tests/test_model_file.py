@@ -299,6 +299,39 @@ def large_claims(saved):
     yield bytes(directory)
 
 
+def nested(count, size):
+    """Give an archive of arrays that lie inside one another: each holds the next one, name and all."""
+    offsets, content, entries = [], np.zeros(size).tobytes(), []
+    for layer in reversed(range(count)):
+        name = f"weights_{layer}.npy"
+        content += b"\0" * (-len(content) % 8)
+        array = np.frombuffer(content)
+        with io.BytesIO() as file, zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(name, npy(array))
+            entries.insert(0, archive.getinfo(name))
+            whole = file.getvalue()[: archive.start_dir]
+        offsets.insert(0, len(whole) - len(content))
+        content = whole
+    file = io.BytesIO(content)
+    file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file, "w") as archive:
+        arrays = {
+            f"weights_{layer}": {"shape": [0], "dtype": "<f8", "crc32": 0} for layer in range(count)
+        }
+        header = {"format": "bpls_fast.network", "version": 1, "arrays": arrays}
+        archive.writestr("header.npy", npy(np.frombuffer(json.dumps(header).encode(), np.uint8)))
+        for layer, entry in enumerate(entries):
+            entry.header_offset = sum(offsets[:layer])
+            archive.filelist.append(entry)
+            archive.NameToInfo[entry.filename] = entry
+    return file.getvalue()
+
+
+def test_arrays_that_lie_inside_one_another_are_not_read(path):
+    refuse(path, nested(50, 1000), "they overlap")
+    refuse(path, nested(1, 1000), "weights_0 is not what the header says")
+
+
 def test_no_room_is_made_for_what_a_file_only_claims_to_hold(path, saved):
     for data in large_claims(saved):
         tracemalloc.start()

@@ -27,10 +27,11 @@ def outputs_of(path, rows):
 # What is written.
 
 
+@pytest.mark.parametrize("scale", [None, 0.5])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_onnxruntime_gives_our_outputs(path, name, bias):
-    net = network(name, bias=bias)
+def test_onnxruntime_gives_our_outputs(path, name, bias, scale):
+    net = network(name, bias=bias, scale=scale)
     net.to_onnx(path)
     rows = ROWS.astype(np.float32)
     assert_equal_outputs(outputs_of(path, rows), net.forward(rows))
@@ -38,9 +39,10 @@ def test_onnxruntime_gives_our_outputs(path, name, bias):
 
 
 @pytest.mark.parametrize("scale", [None, 0.01])
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_onnxruntime_gives_our_outputs_for_bytes(path, name, scale):
-    net = network(name, scale=scale)
+def test_onnxruntime_gives_our_outputs_for_bytes(path, name, bias, scale):
+    net = network(name, bias=bias, scale=scale)
     net.to_onnx(path, input_dtype="uint8")
     assert_equal_outputs(outputs_of(path, BYTES), net.forward(BYTES))
 

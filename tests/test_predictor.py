@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -208,6 +210,61 @@ def test_several_threads_may_share_a_predictor() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(run, range(4)))
+
+
+@pytest.fixture
+def _threads_switch_all_the_time():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_threads_switch_all_the_time")
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_network_may_be_changed_while_threads_predict_with_it(labelled: bool) -> None:
+    net, x = network(), ROWS["float32"][0]
+    if labelled:
+        net.classes = np.array(["a", "b", "c", "d", "e"])
+    states = [[W.copy() for W in net.weights], [W[:, ::-1] for W in net.weights]]
+    expected = []
+    for weights in states:
+        net.weights = weights
+        expected.append(np.asarray(net.predict(x[np.newaxis])[0]).tobytes())
+    assert expected[0] != expected[1]
+    done = threading.Event()
+
+    def predicted(_: int) -> set[bytes]:
+        found = set()
+        while not done.is_set():
+            found.add(np.asarray(net.predict_one(x)).tobytes())
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(predicted, number) for number in range(4)]
+        try:
+            for change in range(500):
+                net.weights = states[change % 2]
+                # What another thread may have packed on the way is not what comes after the change.
+                assert np.asarray(net.predict_one(x)).tobytes() == expected[change % 2]
+        finally:
+            done.set()
+        assert set().union(*(one.result() for one in running)) <= set(expected)
+
+
+def test_a_change_while_weights_are_packed_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x, pack = network(), ROWS["float32"][0], _core.PackedNetwork
+    changed = [W * 2 for W in net.weights]
+
+    def packed(*arguments: Any) -> Any:
+        old = pack(*arguments)
+        net.weights = changed  # as another thread may do
+        return old
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "PackedNetwork", packed)
+        net.predict_one(x)
+    assert net.predict_one(x).tobytes() == net.forward(x[np.newaxis])[0].tobytes()
 
 
 def test_the_time_of_a_row_is_told_for_benchmarks_and_needs_a_row() -> None:

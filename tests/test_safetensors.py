@@ -238,6 +238,8 @@ def test_metadata_that_describe_no_network_are_refused(path, saved, changes, mes
         ({"shape": [6, 500]}, "expected F64 with data_offsets"),
         ({"shape": [6, 50], "data_offsets": [0, 2400]}, "ends after 2400 bytes"),
         ({"data_offsets": [8, 248]}, "expected F64 with data_offsets"),
+        ({"data_offsets": [0, 240.0]}, "expected F64 with data_offsets"),
+        ({"data_offsets": [False, 240]}, "expected F64 with data_offsets"),
         ({"data_offsets": MISSING}, "expected F64 with data_offsets"),
         ({"more": 1}, "expected F64 with data_offsets"),
     ],

@@ -149,6 +149,42 @@ def test_a_module_that_is_no_such_network_is_refused(modules, message):
         bf.Network.from_torch(nn.Sequential(*modules))
 
 
+def with_hook(where):
+    """Give a network that doubles its outputs unseen, by a hook of one of its modules."""
+    module = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Tanh()))
+    module.get_submodule(where).register_forward_hook(lambda _, given, result: 2 * result)
+    return module
+
+
+def with_own_forward():
+    module = nn.Linear(2, 2)
+    module.forward = lambda rows: 2 * rows
+    return module
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: with_hook(""), "Sequential with hooks, or a forward of its own, at ''"),
+        (lambda: with_hook("0"), "hooks, or a forward of its own, at '0'"),
+        (lambda: with_hook("1.0"), "hooks, or a forward of its own, at '1.0'"),
+        (with_own_forward, "hooks, or a forward of its own, at ''"),
+        (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), "hooks, or a forward of its own, at ''"),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), "ParametrizedLinear"),
+        (lambda: nn.LazyLinear(2), "LazyLinear"),
+        (lambda: nn.Linear(2, 2, dtype=torch.complex64), "a parameter of torch.complex64"),
+        (lambda: nn.Linear(2, 2, device="meta"), "on meta; expected floats in memory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_module_that_does_more_than_its_class_says_is_refused(make, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about modules of its own that PyTorch advises against
+        module = make()
+    with pytest.raises(ValueError, match=message):
+        bf.Network.from_torch(module)
+
+
 @pytest.mark.parametrize("module", [None, "net.pt", np.ones(3), {}], ids=str)
 def test_what_is_no_module_is_named(module):
     with pytest.raises(TypeError, match=f"module is a {type(module).__name__}; expected a torch"):

@@ -107,18 +107,19 @@ def _read_array(members: _Members, name: str, described: Any) -> NDArray[Any]:
 
 
 class _Members:
-    """The arrays of an archive that is not compressed. None is read that is said to be larger than the file."""
+    """The arrays of an archive that is not compressed. All of them together are not larger than the file."""
 
     def __init__(self, archive: zipfile.ZipFile, file: BinaryIO) -> None:
         self.archive, self.size = archive, size_of(file)
+        total = sum(member.compress_size for member in archive.infolist())
+        if total > self.size:
+            raise UnreadableError(
+                f"its arrays are said to have {total} bytes, the file has {self.size}: they overlap"
+            )
 
     def array(self, name: str) -> NDArray[Any]:
         member = self.archive.getinfo(f"{name}.npy")
-        if (
-            member.compress_type != zipfile.ZIP_STORED
-            or member.compress_size != member.file_size
-            or member.file_size > self.size
-        ):
+        if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
             raise UnreadableError(
                 f"{name} has {member.file_size} bytes in {member.compress_size}; expected an array, not compressed"
             )

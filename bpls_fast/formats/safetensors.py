@@ -147,7 +147,9 @@ class _Tensors:
             )
         count = int(np.prod(shape, dtype=object))
         end = self.offset + 8 * count
-        if entry != {"dtype": "F64", "shape": shape, "data_offsets": [self.offset, end]}:
+        expected = {"dtype": "F64", "shape": shape, "data_offsets": [self.offset, end]}
+        # As text, in which 8.0 is not 8.
+        if json.dumps(entry, sort_keys=True) != json.dumps(expected, sort_keys=True):
             raise UnreadableError(
                 f"{name} is {str(entry)[:120]}; expected F64 with data_offsets {[self.offset, end]}"
             )

@@ -48,6 +48,7 @@ def of_module(module: Any) -> Parts:
     layers: list[Layer] = []
     bare = False  # whether the last layer has no activation yet
     for place, part in _flattened(nn, module):
+        _check_plain(part, place)
         name = _activation(nn, part)
         if type(part) is nn.Linear:
             layers.append(_layer(part))
@@ -91,8 +92,18 @@ def _flattened(nn: Any, module: Any, place: str = "") -> Iterator[tuple[str, Any
     if type(module) is not nn.Sequential:
         yield place, module
         return
+    _check_plain(module, place)
     for name, part in module._modules.items():  # named_children() leaves out a module's second use
         yield from _flattened(nn, part, f"{place}.{name}" if place else name)
+
+
+def _check_plain(part: Any, place: str) -> None:
+    """Refuse a module that does more than its class says."""
+    if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
+        raise ValueError(
+            f"module has {type(part).__name__} with hooks, or a forward of its own, at {place!r}; "
+            "expected modules that do what their classes do"
+        )
 
 
 def _activation(nn: Any, part: Any) -> str | None:
@@ -112,6 +123,15 @@ def _changes_nothing(nn: Any, part: Any, *, first: bool) -> bool:
 
 def _layer(linear: Any) -> Layer:
     def array(parameter: Any) -> NDArray[np.float64]:
+        if (
+            not parameter.is_floating_point()
+            or parameter.is_meta
+            or parameter.layout is not _torch().strided
+        ):
+            raise ValueError(
+                f"module has a parameter of {parameter.dtype}, {parameter.layout}, on {parameter.device}; "
+                "expected floats in memory"
+            )
         values: NDArray[np.float64] = parameter.detach().cpu().double().numpy()
         return values
 

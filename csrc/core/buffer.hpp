@@ -40,13 +40,24 @@ class Shelf {
     static constexpr std::size_t limit = 16u << 20;  // bytes, all together
 #endif
 
+    // A block of at least this size, and not much larger. Where a fresh one is needed, old ones make room for it.
+    static Block take(std::size_t bytes) {
+        return ended_ ? fresh_block(bytes) : of_this_thread().taken(bytes);
+    }
+    static void give(Block block) noexcept {
+        if (!ended_) of_this_thread().keep(std::move(block));
+    }
+
+ private:
+    Shelf() = default;
+    ~Shelf() { ended_ = true; }
+
     static Shelf& of_this_thread() {
         thread_local Shelf shelf;
         return shelf;
     }
 
-    // A block of at least this size, and not much larger. Where a fresh one is needed, old ones make room for it.
-    Block take(std::size_t bytes) {
+    Block taken(std::size_t bytes) {
         for (Block& kept : blocks_)
             if (kept.bytes >= bytes && kept.bytes / 2 <= bytes) {
                 kept_bytes_ -= kept.bytes;
@@ -56,14 +67,13 @@ class Shelf {
         return fresh_block(bytes);
     }
 
-    void give(Block block) noexcept {
+    void keep(Block block) noexcept {
         if (block.bytes > limit) return;
         make_room(block.bytes);
         kept_bytes_ += block.bytes;
         *smallest() = std::move(block);
     }
 
- private:
     Block* smallest() noexcept {
         Block* place = &blocks_[0];
         for (Block& kept : blocks_)
@@ -82,21 +92,24 @@ class Shelf {
         }
     }
 
+    // Objects of static storage outlive the shelf of the thread that ends the program.
+    static constinit thread_local bool ended_;
     std::array<Block, 6> blocks_;
     std::size_t kept_bytes_ = 0;
 };
+
+inline constinit thread_local bool Shelf::ended_ = false;
 
 }  // namespace detail
 
 template <class T>
 class Buffer {
  public:
-    explicit Buffer(std::size_t count)
-        : block_(detail::Shelf::of_this_thread().take(count * sizeof(T))) {}
+    explicit Buffer(std::size_t count) : block_(detail::Shelf::take(count * sizeof(T))) {}
     Buffer(Buffer&&) noexcept = default;
     Buffer& operator=(Buffer&&) = delete;
     ~Buffer() {
-        if (block_.memory) detail::Shelf::of_this_thread().give(std::move(block_));
+        if (block_.memory) detail::Shelf::give(std::move(block_));
     }
 
     T* data() noexcept { return reinterpret_cast<T*>(block_.memory.get()); }

@@ -84,7 +84,8 @@ Activation activation_of(int number) {
 template <class In>
 bpls_status predict(bpls_predictor* predictor, const In* rows, std::size_t count,
                     typename Predictor<In>::Out* outputs) noexcept {
-    auto* of = predictor ? std::get_if<Predictor<In>>(&predictor->of) : nullptr;
+    if (!predictor) return fail(BPLS_INVALID_ARGUMENT, "predictor is NULL");
+    auto* of = std::get_if<Predictor<In>>(&predictor->of);
     if (!of) return fail(BPLS_INVALID_ARGUMENT, "the predictor is for rows of another type");
     if (count != 0 && (!rows || !outputs))
         return fail(BPLS_INVALID_ARGUMENT, "rows or outputs is NULL");
@@ -124,25 +125,30 @@ bpls_status bpls_set_num_threads(int n_threads) {
 bpls_status bpls_network_load(const char* path, bpls_network** network) {
     return guarded([=] {
         required(path, "path");
-        required(network, "network") = new bpls_network{Network::load(path)};
+        bpls_network*& made = required(network, "network");
+        made = new bpls_network{Network::load(path)};
     });
 }
 
 bpls_status bpls_network_parse(const void* file, size_t size, bpls_network** network) {
     return guarded([=] {
         if (size != 0 && !file) throw std::invalid_argument("file is NULL");
-        required(network, "network") =
-            new bpls_network{Network::parse({static_cast<const unsigned char*>(file), size})};
+        bpls_network*& made = required(network, "network");
+        made = new bpls_network{Network::parse({static_cast<const unsigned char*>(file), size})};
     });
 }
 
 void bpls_network_free(bpls_network* network) { delete network; }
-size_t bpls_network_inputs(const bpls_network* network) { return network->network.inputs(); }
-size_t bpls_network_outputs(const bpls_network* network) { return network->network.outputs(); }
+size_t bpls_network_inputs(const bpls_network* network) {
+    return network ? network->network.inputs() : 0;
+}
+size_t bpls_network_outputs(const bpls_network* network) {
+    return network ? network->network.outputs() : 0;
+}
 
 const char* bpls_network_label(const bpls_network* network, size_t output) {
-    const auto& labels = network->network.labels();
-    return output < labels.size() ? labels[output].c_str() : nullptr;
+    if (!network || output >= network->network.labels().size()) return nullptr;
+    return network->network.labels()[output].c_str();
 }
 
 bpls_status bpls_predictor_new(const bpls_network* network, int rows, bpls_predictor** predictor) {
@@ -165,8 +171,10 @@ bpls_status bpls_predictor_new(const bpls_network* network, int rows, bpls_predi
 }
 
 bpls_status bpls_predictor_copy(const bpls_predictor* predictor, bpls_predictor** copy) {
-    return guarded(
-        [=] { required(copy, "copy") = new bpls_predictor(required(predictor, "predictor")); });
+    return guarded([=] {
+        bpls_predictor*& made = required(copy, "copy");
+        made = new bpls_predictor(required(predictor, "predictor"));
+    });
 }
 
 void bpls_predictor_free(bpls_predictor* predictor) { delete predictor; }

@@ -282,6 +282,21 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
     return finite;
 }
 
+template <class T>
+bool Network::predict(const ConstMatrix& X, T* out, int n_threads) const {
+    if ((X.dtype == DType::f64) != std::is_same_v<T, double>)
+        throw std::invalid_argument(
+            "predict() gives double for float64 rows, float for uint8 and float32 ones");
+    if constexpr (std::is_same_v<T, double>) {
+        return Predictor<double>(*this).predict(X, out, n_threads);
+    } else {
+        if (X.dtype == DType::u8) return Predictor<std::uint8_t>(*this).predict(X, out, n_threads);
+        return Predictor<float>(*this).predict(X, out, n_threads);
+    }
+}
+
+template BPLS_API bool Network::predict<float>(const ConstMatrix&, float*, int) const;
+template BPLS_API bool Network::predict<double>(const ConstMatrix&, double*, int) const;
 template class Predictor<std::uint8_t>;
 template class Predictor<float>;
 template class Predictor<double>;

@@ -96,6 +96,7 @@ static void a_network_predicts(void) {
 
     CHECK(bpls_predictor_new(network, 3, &predictor) == BPLS_INVALID_ARGUMENT);
     CHECK(bpls_predictor_new(network, BPLS_F64, &predictor) == BPLS_OK);
+    CHECK(bpls_predictor_copy(predictor, NULL) == BPLS_INVALID_ARGUMENT);
     CHECK(bpls_predictor_copy(predictor, &copy) == BPLS_OK);
     bpls_predictor_free(predictor);
     CHECK(bpls_predict_f64(copy, x, 2, out) == BPLS_OK);
@@ -103,6 +104,13 @@ static void a_network_predicts(void) {
     memset(out, 0, sizeof out);
     CHECK(bpls_predict_matrix(copy, &rows, 0, out) == BPLS_OK && out[3] == -765);
     CHECK(bpls_predict_f32(copy, narrow, 1, narrow) == BPLS_INVALID_ARGUMENT);
+    CHECK(strcmp(bpls_last_error(), "the predictor is for rows of another type") == 0);
+    CHECK(bpls_predict_f64(NULL, x, 2, out) == BPLS_INVALID_ARGUMENT);
+    CHECK(strcmp(bpls_last_error(), "predictor is NULL") == 0);
+    CHECK(bpls_predict_matrix(NULL, &rows, 0, out) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predict_matrix(copy, NULL, 0, out) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predict_matrix(copy, &rows, 0, NULL) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predict_f64(copy, NULL, 0, NULL) == BPLS_OK);
     CHECK(bpls_predict_f64(copy, NULL, 1, out) == BPLS_INVALID_ARGUMENT);
     rows.cols = 2;
     CHECK(bpls_predict_matrix(copy, &rows, 0, out) == BPLS_INVALID_ARGUMENT);
@@ -117,6 +125,15 @@ static void a_network_predicts(void) {
     bpls_predictor_free(predictor);
     bpls_predictor_free(NULL);
     bpls_network_free(NULL);
+    CHECK(bpls_network_inputs(NULL) == 0 && bpls_network_outputs(NULL) == 0);
+    CHECK(bpls_network_label(NULL, 0) == NULL);
+    CHECK(bpls_network_load(NULL, &network) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_network_load("no such file", NULL) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_network_parse(NULL, 1, &network) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_network_parse(NULL, 0, &network) == BPLS_INVALID_FILE);
+    CHECK(bpls_network_parse(file, sizeof file, NULL) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predictor_new(NULL, BPLS_U8, &predictor) == BPLS_INVALID_ARGUMENT);
+    CHECK(bpls_predictor_copy(NULL, &predictor) == BPLS_INVALID_ARGUMENT);
 }
 
 int main(void) {

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <thread>
 
+#include "bpls/bpls.h"
 #include "check.hpp"
 
 namespace {
@@ -107,6 +109,10 @@ void equals_linear_to_the_bit(const Example& example) {
             const bpls::Predictor<In>& shared = predictor;
             CHECK(shared.predict(bpls::row_major(rows.data(), count, inputs), threaded.data(), 3));
             CHECK(threaded == expected);
+            std::fill(threaded.begin(), threaded.end(), Out(0));
+            CHECK(example.network().predict(bpls::row_major(rows.data(), count, inputs),
+                                            threaded.data()));
+            CHECK(threaded == expected);
         }
 }
 
@@ -148,23 +154,66 @@ void other_layouts_give_the_same() {
     CHECK(found == expected);
 }
 
+// One row and many, any depth and activation, on a thread that has never called the library before.
 template <class In>
-void allocates_nothing() {
-    const Example example({784, 60, 10}, true, {}, bpls::Activation::softmax);
+void allocates_nothing(const Example& example) {
+    const std::size_t inputs = example.sizes.front(), outputs = example.sizes.back(), count = 100;
     bpls::Predictor<In> predictor(example.network());
-    const std::vector<In> rows = rows_of<In>(200, 784, true);
-    std::vector<typename bpls::Predictor<In>::Out> out(200 * 10);
-    const long before = allocations;
-    CHECK(before > 0);
-    for (std::size_t i = 0; i < 200; ++i) {
-        predictor.predict(rows.data() + i * 784, out.data() + i * 10);
-        CHECK(predictor.decide(rows.data() + i * 784) >= 0);
-    }
-    predictor.predict(rows.data(), 200, 784, out.data());
-    CHECK(allocations == before);
+    const std::vector<In> rows = rows_of<In>(count, inputs, true);
+    std::vector<typename bpls::Predictor<In>::Out> out(count * outputs);
+    long found = -1;
+    std::thread([&] {
+        const long before = allocations;
+        for (std::size_t i = 0; i < count; ++i) {
+            predictor.predict(rows.data() + i * inputs, out.data() + i * outputs);
+            predictor.decide(rows.data() + i * inputs);
+        }
+        for (const std::size_t batch : {2, 7, 48, 49, 100})
+            predictor.predict(rows.data(), batch, inputs, out.data());
+        found = allocations - before;
+    }).join();
+    CHECK(found == 0);
     static_assert(noexcept(predictor.predict(rows.data(), out.data())) &&
-                  noexcept(predictor.predict(rows.data(), 200, 784, out.data())) &&
+                  noexcept(predictor.predict(rows.data(), count, inputs, out.data())) &&
                   noexcept(predictor.decide(rows.data())));
+}
+
+void no_network_makes_prediction_allocate() {
+    using bpls::Activation;
+    CHECK(allocations > 0);  // they are counted
+    std::vector<Example> examples = {{{784, 60, 10}, true, {}, Activation::softmax},
+                                     {{300, 100, 70, 3}, false, 0.5, Activation::tanh}};
+    for (int i = 0; i < bpls::activation_count; ++i)
+        examples.push_back(Example({70, 40, 5}, true, {}, static_cast<Activation>(i)));
+    for (const Example& example : examples) {
+        allocates_nothing<std::uint8_t>(example);
+        allocates_nothing<float>(example);
+        allocates_nothing<double>(example);
+    }
+}
+
+// The same in C, and where it has to tell that a row is not finite.
+void c_functions_allocate_nothing() {
+    const std::string header =
+        R"({"__metadata__":{"format":"bpls_fast.network","version":"1","activations":"softplus",)"
+        R"("input_scale":"","classes":""},)"
+        R"("layers.0.weight":{"dtype":"F64","shape":[1,2],"data_offsets":[0,16]}})";
+    std::vector<unsigned char> file(8 + header.size() + 16);
+    file[0] = static_cast<unsigned char>(header.size());
+    std::copy(header.begin(), header.end(), file.begin() + 8);
+    bpls_network* network = nullptr;
+    CHECK(header.size() < 256 && bpls_network_parse(file.data(), file.size(), &network) == BPLS_OK);
+    bpls_predictor* predictor = nullptr;
+    CHECK(bpls_predictor_new(network, BPLS_F64, &predictor) == BPLS_OK);
+    const double rows[] = {1, NAN};
+    double out[4];
+    const long before = allocations;
+    CHECK(bpls_predict_f64(predictor, rows, 1, out) == BPLS_OK);
+    CHECK(bpls_predict_f64(predictor, rows, 2, out) == BPLS_NOT_FINITE);
+    CHECK(bpls_predict_f32(predictor, nullptr, 2, nullptr) == BPLS_INVALID_ARGUMENT);
+    CHECK(allocations == before);
+    bpls_predictor_free(predictor);
+    bpls_network_free(network);
 }
 
 void the_largest_output_is_decided_for() {
@@ -210,6 +259,46 @@ void copies_predict_at_once() {
     for (const auto& one : found) CHECK(one == expected);
 }
 
+// Whole matrices go through one predictor from several threads, each with threads of its own.
+void one_predictor_takes_matrices_from_all_threads() {
+    const Example example({300, 60, 10}, true, {}, bpls::Activation::tanh);
+    const bpls::Predictor<std::uint8_t> predictor(example.network());
+    const std::size_t count = 100;
+    const std::vector<std::uint8_t> rows = rows_of<std::uint8_t>(count, 300, true);
+    const std::vector<float> expected = example.expected<std::uint8_t, float>(rows, count);
+    std::vector<std::vector<float>> found(4, std::vector<float>(count * 10));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            predictor.predict(bpls::row_major(rows.data(), count, 300), found[t].data(),
+                              static_cast<int>(t % 2) + 1);
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : found) CHECK(one == expected);
+}
+
+void the_last_error_is_that_of_the_thread() {
+    CHECK(bpls_set_num_threads(-1) == BPLS_INVALID_ARGUMENT);
+    const std::string ours = bpls_last_error();
+    std::string before, after;
+    std::thread([&] {
+        before = bpls_last_error();
+        bpls_forward(99, nullptr, 0, 0, nullptr);
+        after = bpls_last_error();
+    }).join();
+    CHECK(before.empty() && !after.empty() && after != ours && ours == bpls_last_error());
+}
+
+// It is destroyed after main(), when the scratch memory of the thread is gone already.
+std::optional<bpls::Predictor<float>> kept_to_the_end;
+
+void a_predictor_may_outlive_main() {
+    const Example example({784, 60, 10}, true, {}, bpls::Activation::softmax);
+    kept_to_the_end.emplace(example.network());
+    for (std::size_t inputs = 1; inputs < 2000; inputs *= 2)  // leaves blocks of many sizes behind
+        bpls::Predictor<double>(Example({inputs, 5}, true, {}, bpls::Activation::tanh).network());
+}
+
 void what_does_not_fit_is_refused() {
     const Example example({4, 3, 2}, true, {}, bpls::Activation::tanh);
     const bpls::Predictor<float> predictor(example.network());
@@ -219,6 +308,11 @@ void what_does_not_fit_is_refused() {
         [&] { predictor.predict(bpls::row_major(rows.data(), 2, 4), out.data()); }));
     CHECK(throws<std::invalid_argument>(
         [&] { predictor.predict(bpls::row_major(out.data(), 2, 5), out.data()); }));
+    const bpls::Network network_of_four = example.network();
+    CHECK(throws<std::invalid_argument>(
+        [&] { network_of_four.predict(bpls::row_major(rows.data(), 2, 4), out.data()); }));
+    CHECK(throws<std::invalid_argument>(
+        [&] { network_of_four.predict(bpls::row_major(out.data(), 2, 5), out.data()); }));
     const double large = 1e300;
     const bpls::Layer layer{bpls::row_major(&large, 1, 1), bpls::Activation::identity};
     const bpls::Network network({&layer, 1}, false);
@@ -235,12 +329,14 @@ int main() {
     return run_tests([] {
         all_types_equal_linear();
         other_layouts_give_the_same();
-        allocates_nothing<std::uint8_t>();
-        allocates_nothing<float>();
-        allocates_nothing<double>();
+        no_network_makes_prediction_allocate();
+        c_functions_allocate_nothing();
         the_largest_output_is_decided_for();
         rows_that_are_not_finite_are_told();
         copies_predict_at_once();
+        one_predictor_takes_matrices_from_all_threads();
+        the_last_error_is_that_of_the_thread();
+        a_predictor_may_outlive_main();
         what_does_not_fit_is_refused();
     });
 }

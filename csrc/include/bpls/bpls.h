@@ -73,6 +73,7 @@ BPLS_API bpls_status bpls_network_load(const char* path, bpls_network** network)
 /* The same of `size` bytes in memory. */
 BPLS_API bpls_status bpls_network_parse(const void* file, size_t size, bpls_network** network);
 BPLS_API void bpls_network_free(bpls_network* network);
+/* 0 of NULL. */
 BPLS_API size_t bpls_network_inputs(const bpls_network* network);
 BPLS_API size_t bpls_network_outputs(const bpls_network* network);
 /* The label of an output; NULL where there is none. It lives as long as the network. */

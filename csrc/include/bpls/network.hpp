@@ -1,4 +1,4 @@
-// A trained network: its layers, and the file it comes from. It does not predict; a Predictor made of it does.
+// A trained network: its layers, and the file it comes from. A Predictor made of it predicts row after row.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,13 @@ class BPLS_API Network {
     static Network load(const char* path);
     // The same of a file's bytes.
     static Network parse(std::span<const unsigned char> file);
+
+    // The outputs of rows of any layout and type, rows x outputs, row major, of type T: float of uint8 and float32 rows,
+    // double of float64 ones; any other T, and another number of columns than inputs(), throw std::invalid_argument. On
+    // several threads if there are many rows (n_threads 0: default_threads()). Returns what Predictor::predict does. The
+    // weights are packed anew by every call; a Predictor does that once.
+    template <class T>
+    bool predict(const ConstMatrix& X, T* out, int n_threads = 0) const;
 
     std::size_t layers() const noexcept { return layers_.size(); }
     std::size_t inputs() const noexcept { return layers_.front().rows - (bias_ ? 1 : 0); }
