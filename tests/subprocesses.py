@@ -30,8 +30,10 @@ def run_python(*arguments: str, timeout: float = 120, **environment: str | None)
     return run(sys.executable, *arguments, timeout=timeout, **environment)
 
 
-def run_code(code: str, *arguments: str, **environment: str | None) -> "Finished":
-    return run_python("-c", textwrap.dedent(code), *arguments, timeout=120, **environment)
+def run_code(
+    code: str, *arguments: str, timeout: float = 120, **environment: str | None
+) -> "Finished":
+    return run_python("-c", textwrap.dedent(code), *arguments, timeout=timeout, **environment)
 
 
 def output_of(finished: "Finished") -> str:

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from reference import same_bits
+from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 
@@ -60,6 +61,28 @@ def test_memory_does_not_grow_with_the_rows():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.2 * peaks[1]
+
+
+@pytest.mark.slow
+def test_ten_million_rows_from_a_generator_leave_resident_memory_flat():
+    program = """
+        import resource
+        import bpls_fast as bf
+        from test_stream import rings
+
+        model = bf.BPLSClassifier((20,), "tanh", random_state=0)
+        for chunk in range(1000):
+            model.partial_fit(*rings(10_000, seed=chunk), classes=[0, 1, 2])
+            if chunk in (99, 999):
+                print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        print(model.score(*rings(10_000, seed=1000)))
+    """
+    early, late, score = output_of(run_code(program, timeout=1200)).split()
+    print(
+        f"{int(early) / 1024:.0f} MiB after a million, {int(late) / 1024:.0f} MiB after ten: {score}"
+    )
+    assert int(late) <= int(early) + 4096  # KiB
+    assert float(score) > 0.9
 
 
 def test_what_changed_is_forgotten():
