@@ -12,6 +12,9 @@ namespace bpls {
 
 inline constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
 
+// Rows of a tile where there are not enough for a whole one, and where zeros are left out: fewer rows have more in common.
+inline constexpr std::size_t few_tile_rows = 4;
+
 // The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
 // out is not worth the trouble, nor is a look at the next tiles.
 struct LiveColumns {
@@ -19,6 +22,8 @@ struct LiveColumns {
 
     int* list = nullptr;  // `room` numbers, or null: nothing is left out
     int tiles_to_pass = 0;
+
+    bool looks() const noexcept { return list && tiles_to_pass <= 0; }
 };
 
 // Leaving columns out pays from this size on. Zero times infinity is not zero: the weights must be finite.
@@ -52,8 +57,10 @@ bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* st
     const auto mr = static_cast<std::size_t>(dense.mr);
     for (std::size_t i = 0; i < strip.count; ++i)
         std::copy_n(start, strip.padded, strip.sums + i * strip.padded);
-    for (std::size_t i = 0; i < strip.count; i += mr) {
-        const int tile_rows = static_cast<int>(std::min(mr, strip.count - i));
+    for (std::size_t i = 0, rows = 0; i < strip.count; i += rows) {
+        const std::size_t rest = strip.count - i;
+        rows = std::min(live.looks() || rest < mr ? few_tile_rows : mr, rest);
+        const int tile_rows = static_cast<int>(rows);
         for (std::size_t k = 0; k < depth; k += depth_block) {
             const T* a = strip.rows + static_cast<std::ptrdiff_t>(i) * strip.stride + k;
             const int* listed = nullptr;

@@ -79,11 +79,20 @@ void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
     const auto call = [&](auto function) noexcept {
         function(a, a_stride, rows, w, w_stride, live, depth, columns, c, c_stride);
     };
-    // One row has few sums: with more columns at a time they need not wait for each other.
+    const auto tile = [&]<int tile_rows, int vectors>() noexcept {
+        live ? call(&linear_columns<V, tile_rows, vectors, true>)
+             : call(&linear_columns<V, tile_rows, vectors, false>);
+    };
+    // A few rows have few sums: with more columns at a time these need not wait for each other. Where a tile has eight rows
+    // there are 32 registers, and room for more.
     if (rows == 1)
-        live ? call(&linear_columns<V, 1, 4, true>) : call(&linear_columns<V, 1, 4, false>);
+        tile.template operator()<1, 4>();
+    else if (rows == 2)
+        tile.template operator()<2, 4>();
+    else if (rows <= 4)
+        tile.template operator()<4, mr == 8 ? 4 : 2>();
     else
-        live ? call(&linear_columns<V, mr, nv, true>) : call(&linear_columns<V, mr, nv, false>);
+        tile.template operator()<mr, nv>();
 }
 
 template <class S, class T>

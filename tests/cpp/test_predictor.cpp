@@ -96,7 +96,7 @@ void equals_linear_to_the_bit(const Example& example) {
     bpls::Predictor<In> predictor(example.network());
     CHECK(predictor.inputs() == inputs && predictor.outputs() == outputs);
     for (const bool zeros : {false, true})
-        for (const std::size_t count : {1, 7, 8, 49, 130}) {
+        for (const std::size_t count : {1, 2, 3, 4, 5, 6, 7, 8, 49, 130}) {
             const std::vector<In> rows = rows_of<In>(count, inputs, zeros);
             const std::vector<Out> expected = example.expected<In, Out>(rows, count);
             std::vector<Out> together(count * outputs), singly(count * outputs),
