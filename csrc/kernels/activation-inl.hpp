@@ -86,8 +86,7 @@ struct Tanh {
     }
     template <class V>
     static V inverse(V n, V margin) noexcept {
-        const V end = below_one(margin);
-        return atanh_(smaller(end, larger(V::zero() - end, n)));
+        return with_sign_of(n, atanh_(smaller(below_one(margin), magnitude(n))));
     }
 };
 
