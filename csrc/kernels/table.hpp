@@ -119,6 +119,9 @@ struct Dense {
                         int* live) noexcept;
 };
 
+// Of two blocks that are compared across the diagonal: both stay in the first cache, and it is a multiple of all lanes.
+inline constexpr int mirrored_block = 32;
+
 // Triangular kernels over row-major double, U upper triangular. They touch `size` rows.
 struct Triangular {
     // Factors the leading block in place, A = UᵀU, reading and writing its upper triangle only. Returns the first row
@@ -131,6 +134,11 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
     // As the tiles of the product of double, but they subtract.
     Tile subtract[max_vectors];
+    // Raises `largest` to the largest magnitude of two blocks of mirrored_block rows and columns, and `difference` to the
+    // largest that is between upper[i, j] and lower[j, i]. False where one of the differences is not finite.
+    bool (*compare_mirrored)(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
+                             std::ptrdiff_t lower_stride, double& largest,
+                             double& difference) noexcept;
 };
 
 // The widest F64 of any level.

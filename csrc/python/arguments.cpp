@@ -134,11 +134,15 @@ void check_square(const char* name, const ConstMatrix& matrix) {
 
 void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
                      std::ptrdiff_t system) {
+    {
+        const py::gil_scoped_release release;
+        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
+    }
+    check_finite(name, matrix, n_threads, system);
     double difference = 0;
     std::size_t row = 0, col = 0;
     {
         const py::gil_scoped_release release;
-        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
         for (std::size_t i = 0; i < matrix.rows; ++i)
             for (std::size_t j = i + 1; j < matrix.cols; ++j) {
                 const double apart = std::abs(value_at(matrix, i, j) - value_at(matrix, j, i));

@@ -29,7 +29,7 @@ ConstMatrix as_matrices(const char* name, const py::array& array);
 
 void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why);
 void check_square(const char* name, const ConstMatrix& matrix);
-// Symmetric up to symmetry_tolerance. Here and below, `system`, where not negative, is the matrix's place in a batch.
+// Finite, and symmetric up to symmetry_tolerance. Here and below, `system`, where not negative, is the matrix's place in a batch.
 void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
                      std::ptrdiff_t system = -1);
 void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
