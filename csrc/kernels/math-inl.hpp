@@ -8,7 +8,7 @@
 //   log        normal x > 0, infinity   1.5     1.5
 //   log1p      x > -1, normal 1 + x     1.5     1.5
 //   tanh       any                      3       3
-//   atanh      |x| < 1                  3       3
+//   atanh      0 <= x < 1               3       3
 //
 // All coefficients were made with mpmath at 60 digits: the polynomial that interpolates at the Chebyshev nodes of its
 // interval, which is within a few percent of the best one, rounded to the type. The greatest relative error that this
@@ -227,13 +227,12 @@ inline V tanh_(V x) noexcept {
     return with_sign_of(x, e / (of<V>(2) + e));
 }
 
-// atanh(x) for |x| < 1: half the logarithm of y = (1 + |x|) / (1 - |x|) = 2^k (1 + s) / (1 - s), with the sign of x. The
+// atanh(a) for 0 <= a < 1 with the sign of x: half the logarithm of y = (1 + a) / (1 - a) = 2^k (1 + s) / (1 - s). The
 // difference of the bits of numerator and denominator is log2(y) but for less than 0.09: good enough for k, which leaves
 // |s| <= 0.2. s takes one division; of its numerator nothing but the last addition is rounded.
 template <class V>
-inline V atanh_(V x) noexcept {
+inline V atanh_(V a, V x) noexcept {
     using C = ConstantsOf<V>;
-    const V a = magnitude(x);
     const V one = of<V>(1);
     const V more = one + a, less = one - a;
     const V half = V::of_bits(typename V::Bits(1) << (C::mantissa - 1));
