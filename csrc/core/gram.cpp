@@ -401,14 +401,23 @@ class Part {
                 const int vectors = vectors_from(from) - 1;
                 double* sums = sums_of(scratch, i, from);
                 if (count == steps)
-                    product.tile[vectors](layout_.column(left_panels, i), values, stride, steps,
-                                          sums, product.panels.nr, lines.first, lines.stride);
+                    tile_for(left.end - i, vectors)(layout_.column(left_panels, i), values, stride,
+                                                    steps, sums, product.panels.nr, lines.first,
+                                                    lines.stride);
                 else
                     product.listed[vectors](layout_.column(left_panels, i), values, stride,
                                             live_steps.list(), count, sums, product.panels.nr,
                                             lines.first, lines.stride);
             }
         }
+    }
+
+    // The smallest tile for so many columns of the left side.
+    kernels::Tile tile_for(std::size_t columns, int vectors) const noexcept {
+        const kernels::Product& product = task_->product;
+        const std::size_t quarters = (4 * columns + mr_ - 1) / mr_;
+        const bool narrow = quarters < 4 && product.narrow[quarters - 1];
+        return narrow ? product.narrow[quarters - 1] : product.tile[vectors];
     }
 
     // Calls action(part, at) for the parts of a range of columns that begin at `at` in the panels and lie in one each.

@@ -71,6 +71,7 @@ struct Product {
     int lanes;               // columns of the right side in a vector
     double left_offset;      // what the tiles take from every value of their left side
     Tile tile[max_vectors];  // by the number of vectors of columns, less one
+    Tile narrow[3];  // of a quarter, a half, three quarters of mr columns; null where mr is small
     ListedTile listed[max_vectors];
     LiveSteps live_steps;
     ColumnSums column_sums;

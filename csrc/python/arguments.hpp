@@ -52,7 +52,7 @@ class GramWeights {
     std::optional<ConstMatrix> column;
 
  private:
-    py::array array_;  // what the column lies in
+    py::object array_;  // what the column lies in
 };
 
 // scale: a finite number or one for each of A's columns, or None.
