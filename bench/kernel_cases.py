@@ -204,6 +204,14 @@ def torch_gram(A: Array) -> Sequence[Call]:
     return [lambda: X.T @ X, lambda: torch.mm(X.T, X, out=G)]
 
 
+def dense_rows(dtype: str, rows: int, cols: int) -> Array:
+    """Give values without zeros to leave out: bytes, or between 0 and 1."""
+    random = np.random.default_rng(0)
+    if dtype == "uint8":
+        return random.integers(0, 256, (rows, cols), dtype=np.uint8)
+    return random.random((rows, cols), np.float32).astype(dtype)
+
+
 def gram_case(
     dtype: str,
     rows: int,
@@ -214,12 +222,7 @@ def gram_case(
     rounds: int = 15,
 ) -> Case:
     def arrays() -> tuple[Array, ...]:
-        if of_images:
-            return (images.load(dtype, rows),)
-        random = np.random.default_rng(0)
-        if dtype == "uint8":
-            return (random.integers(0, 256, (rows, cols), dtype=np.uint8),)
-        return (random.random((rows, cols), np.float32).astype(dtype),)
+        return (images.load(dtype, rows) if of_images else dense_rows(dtype, rows, cols),)
 
     return Case(
         kernel="gram",
@@ -254,20 +257,21 @@ def torch_cross(A: Array, D: Array) -> Sequence[Call]:
     return [lambda: X.T @ Y, lambda: (Y.T @ X).T]
 
 
-def cross_case(dtype: str) -> Case:
+def cross_case(dtype: str, *, of_images: bool = True) -> Case:
     def arrays() -> tuple[Array, ...]:
-        D = np.random.default_rng(0).standard_normal((ROWS, OUTPUTS), np.float32)
-        return images.load(dtype, ROWS), D
+        A = images.load(dtype, ROWS) if of_images else dense_rows(dtype, ROWS, images.PIXELS)
+        return A, np.random.default_rng(1).standard_normal((ROWS, OUTPUTS), np.float32)
 
     return Case(
         kernel="cross",
         dtype=dtype,
-        size=f"{ROWS} x {images.PIXELS}, {OUTPUTS} columns",
+        size=f"{ROWS} x {images.PIXELS}{' images' if of_images else ''}, {OUTPUTS} columns",
         make_arrays=arrays,
         ours=bf.cross,
         others={"numpy": numpy_cross, "torch": torch_cross},
         make_error=cross_error,
         tolerance=1e-4,
+        operations=0 if of_images else 2 * ROWS * images.PIXELS * OUTPUTS,
     )
 
 
@@ -358,13 +362,17 @@ def activation_case(name: str, *, inverse: bool) -> Case:
     )
 
 
-def linear_case(dtype: str, activation: str, rows: int, *, bare: bool = False) -> Case:
+def linear_case(
+    dtype: str, activation: str, rows: int, *, of_images: bool = True, bare: bool = False
+) -> Case:
     library = ACTIVATIONS[activation]
 
     def arrays() -> tuple[Array, ...]:
         scale = 0.1 / 255 if dtype == "uint8" else 0.1
         W = np.random.default_rng(0).standard_normal((images.PIXELS + 1, OUTPUTS), np.float32)
-        return images.load(dtype, ROWS)[:rows], W * np.float32(scale)
+        if of_images:
+            return images.load(dtype, ROWS)[:rows], W * np.float32(scale)
+        return dense_rows(dtype, rows, images.PIXELS), W * np.float32(scale)
 
     def error(A: Array, W: Array) -> Callable[[Array], float]:
         exact = library.numpy_forward(A.astype(np.float64) @ W[:-1] + W[-1])
@@ -393,12 +401,13 @@ def linear_case(dtype: str, activation: str, rows: int, *, bare: bool = False) -
     return Case(
         kernel=f"linear {activation}",
         dtype=dtype,
-        size=f"{rows} x {images.PIXELS} -> {OUTPUTS}",
+        size=f"{rows} x {images.PIXELS}{' images' if of_images else ''} -> {OUTPUTS}",
         make_arrays=arrays,
         ours=functools.partial(bf.linear, bias=True, activation=activation),
         others={"numpy": numpy_forms, "torch": torch_forms},
         make_error=error,
         tolerance=1e-4,
+        operations=0 if of_images else 2 * rows * images.PIXELS * OUTPUTS,
         bare=bare_call if bare else None,
     )
 
@@ -497,7 +506,7 @@ DTYPES = ("float32", "float64", "uint8")
 
 CASES = [
     *(gram_case(dtype, ROWS, images.PIXELS) for dtype in DTYPES),
-    *(gram_case(dtype, ROWS, images.PIXELS, of_images=True) for dtype in ("float32", "uint8")),
+    *(gram_case(dtype, ROWS, images.PIXELS, of_images=True) for dtype in DTYPES),
     gram_case("float32", ROWS, 100),
     gram_case("float32", ROWS, 60),
     gram_case("float32", 32, 8, bare=True),
@@ -506,9 +515,11 @@ CASES = [
         for dtype in ("float32", "uint8")
         for activation in ("softmax", "tanh")
     ),
+    linear_case("float32", "softmax", ROWS, of_images=False),
     linear_case("float32", "softmax", 1, bare=True),
     linear_case("float32", "softmax", 8),
     cross_case("float32"),
+    cross_case("float32", of_images=False),
     cross_case("uint8"),
     solve_case(images.PIXELS + 1),
     solve_batched_case(16),

@@ -35,7 +35,13 @@ def on_device(values: Any) -> bool:
 
 def device_kernels(backend: str, *arrays: Any) -> Any:
     """Give the kernels of the GPU if a call should run there, else None; "auto" runs where the arrays are."""
-    if backend == "cpu" or (backend == "auto" and not any(map(on_device, arrays))):
+    if backend == "auto":
+        for values in arrays:  # on_device() in line: small products take no longer than its call
+            if type(values) is not np.ndarray and values is not None and on_device(values):
+                break
+        else:
+            return None
+    elif backend == "cpu":
         return None
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")

@@ -416,6 +416,35 @@ def test_solve_batched_finds_the_one_asymmetric_entry(n):
                 bf.solve_batched(other, C)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("n", [2, 31, 32, 33, 65, 600])
+def test_solve_finds_the_one_bad_entry_of_g(n, layout, dtype, n_threads):
+    rng = np.random.default_rng(n)
+    G, C = random_system(rng, n, 1)
+    G = np.asarray(exactly_symmetric(G).astype(dtype), order=layout)
+    for _ in range(4):
+        i, j = map(int, rng.permutation(n)[:2])
+        for share, refused in ((0.9e-6, False), (1.1e-6, True)):
+            other = G.copy(order="K")
+            other[i, j] += dtype(share * np.abs(G).max())
+            if refused:
+                match = re.escape(f"G is not symmetric: {[min(i, j), max(i, j)]}")
+                with pytest.raises(ValueError, match=match):
+                    bf.solve(other, C, n_threads=n_threads)
+            else:
+                bf.solve(other, C, n_threads=n_threads)
+        for bad, name in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+            for places in ([(i, j)], [(i, j), (j, i)], [(i, i)]):
+                other = G.copy(order="K")
+                for place in places:
+                    other[place] = bad
+                first = re.escape(str(list(min(places))))
+                with pytest.raises(ValueError, match=f"G contains .*{name}.* at {first}"):
+                    bf.solve(other, C, n_threads=n_threads)
+
+
 def test_solve_batched_takes_values_whose_sums_overflow():
     G, C = np.diag([1e307] * 5)[None], np.full((1, 5, 1), 1e308)
     assert_within(bf.solve_batched(G, C, eps=0.0), np.full((1, 5, 1), 10.0), 1e-13)

@@ -345,9 +345,9 @@ class Part {
                                        column_sums_of(scratch) + panel * layout_.width);
     }
 
-    // The block of rows after the present one, where it is packed next.
+    // The block of rows after the present one, where it is needed next.
     Ahead next_block(std::size_t row) const noexcept {
-        if (chunk_blocks_ > 1 || in_place_ > 0) return {};
+        if (chunk_blocks_ > 1) return {};
         return rows_ahead(*task_->right.columns.begin(), row, block_rows());
     }
 
@@ -359,6 +359,9 @@ class Part {
         const auto& product = task_->product;
         const auto lanes = static_cast<std::size_t>(product.lanes);
         const int steps = steps_of(product.panels, rows);
+        // One of the tiles that share a panel fetches the next one, the others have a line of its next rows to fetch.
+        const std::size_t tiles = (left.size() + mr_ - 1) / mr_;
+        const std::size_t slowly = (cache_line + tiles - 2) / std::max<std::size_t>(1, tiles - 1);
         unsigned char* left_panels =
             left_packed_ ? left_of(scratch, block) : right_of(scratch, block);
         const ConstMatrix& A = *task_->right.columns.begin();
@@ -374,30 +377,47 @@ class Part {
             const auto vectors_from = [&](std::size_t from) noexcept {
                 return static_cast<int>((end - from + lanes - 1) / lanes);
             };
-            // The first columns meet every row of the left side, whose values may not be finite. What is read in place
-            // comes from afar: a look would wait for it.
+            // The first columns meet every row of the left side, whose values may not be finite.
             int count = steps;
-            if (!in_place && (j > 0 || task_->symmetric > 0))
+            if (j > 0 || task_->symmetric > 0)
                 count = live_steps.among(product, values_of(j), stride, vectors_from(j), steps);
+            // What is read in place comes from afar: the first tiles fetch the columns after these, line by line. Where the
+            // lines do not begin with a panel, half of what is wanted is there, and the panel's end is not.
+            int fetched = in_place && end < in_place_ ? 0 : steps;
             for (std::size_t i = left.begin; i < left.end; i += mr_) {
                 const std::size_t wanted = std::max(j, std::min(i, symmetric));
                 if (wanted >= end) break;
                 const std::size_t from = wanted / lanes * lanes;
                 const unsigned char* values = values_of(from);
-                Ahead::Lines lines = ahead.take(count, values);
-                if (in_place && i == left.begin)
-                    lines = {A.at(row, right_.begin + (end < in_place_ ? end : 0)), A.row_stride};
+                Ahead::Lines lines;
+                if (fetched < steps) {
+                    const auto first = static_cast<std::size_t>(std::min(fetched, steps - count));
+                    lines = {A.at(row + first, right_.begin + end + layout_.width - 1),
+                             A.row_stride};
+                    fetched += count;
+                } else {
+                    lines = ahead.take(count, values, in_place ? slowly : cache_line);
+                }
                 const int vectors = vectors_from(from) - 1;
                 double* sums = sums_of(scratch, i, from);
                 if (count == steps)
-                    product.tile[vectors](layout_.column(left_panels, i), values, stride, steps,
-                                          sums, product.panels.nr, lines.first, lines.stride);
+                    tile_for(left.end - i, vectors)(layout_.column(left_panels, i), values, stride,
+                                                    steps, sums, product.panels.nr, lines.first,
+                                                    lines.stride);
                 else
                     product.listed[vectors](layout_.column(left_panels, i), values, stride,
                                             live_steps.list(), count, sums, product.panels.nr,
                                             lines.first, lines.stride);
             }
         }
+    }
+
+    // The smallest tile for so many columns of the left side.
+    kernels::Tile tile_for(std::size_t columns, int vectors) const noexcept {
+        const kernels::Product& product = task_->product;
+        const std::size_t quarters = (4 * columns + mr_ - 1) / mr_;
+        const bool narrow = quarters < 4 && product.narrow[quarters - 1];
+        return narrow ? product.narrow[quarters - 1] : product.tile[vectors];
     }
 
     // Calls action(part, at) for the parts of a range of columns that begin at `at` in the panels and lie in one each.

@@ -65,18 +65,19 @@ struct Ahead {
     const unsigned char* begin = nullptr;
     const unsigned char* end = nullptr;
 
-    // The lines that a tile of so many steps is to fetch; where there are none left, `none`, which is no trouble.
+    // The lines that a tile of so many steps is to fetch, so many bytes further in every step; where there are none left,
+    // `none`, which is no trouble.
     struct Lines {
         const unsigned char* first;
         std::ptrdiff_t stride;
     };
-    Lines take(int steps, const void* none) noexcept {
-        constexpr auto line = static_cast<std::ptrdiff_t>(cache_line);
+    Lines take(int steps, const void* none, std::size_t bytes) noexcept {
+        const auto stride = static_cast<std::ptrdiff_t>(bytes);
         if (begin >= end) return {static_cast<const unsigned char*>(none), 0};
-        // The lines of the last tile may be fewer than its steps.
+        // What is left for the last tile may be less.
         const unsigned char* first = begin;
-        begin = end - begin > steps * line ? begin + steps * line : end;
-        return {first, begin < end ? line : (end - first) / steps};
+        begin = end - begin > steps * stride ? begin + steps * stride : end;
+        return {first, begin < end ? stride : (end - first) / steps};
     }
 };
 

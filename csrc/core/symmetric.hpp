@@ -5,8 +5,8 @@
 
 namespace bpls {
 
-// Whether the two triangles of a square matrix of finite floats differ nowhere by more than `tolerance` times its largest
-// magnitude.
+// Whether a square matrix of floats is finite and its two triangles differ nowhere by more than `tolerance` times its
+// largest magnitude.
 bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads);
 
 }  // namespace bpls

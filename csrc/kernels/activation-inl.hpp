@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "kernels/abreast-inl.hpp"
 #include "kernels/math-inl.hpp"
 #include "kernels/table.hpp"
 
@@ -86,8 +87,7 @@ struct Tanh {
     }
     template <class V>
     static V inverse(V n, V margin) noexcept {
-        const V end = below_one(margin);
-        return atanh_(smaller(end, larger(V::zero() - end, n)));
+        return atanh_(smaller(below_one(margin), magnitude(n)), n);
     }
 };
 
@@ -210,26 +210,37 @@ inline void for_each_pair(const typename V::Scalar* in, const typename V::Scalar
     }
 }
 
-// out[i] = function(in[i])
-template <class V, class F>
+// The vectors that an activation's functions take at a time.
+template <class A>
+constexpr int abreast = 1;
+template <>
+constexpr int abreast<Tanh> = 4;
+
+// out[i] = function(in[i]), `at_a_time` vectors at a time.
+template <class V, int at_a_time, class F>
 inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
                      F function) noexcept {
-    const std::size_t full = count / V::lanes * V::lanes;
-    for (std::size_t i = 0; i < full; i += V::lanes) function(V::load(in + i)).store(out + i);
-    if (full < count) {
-        const int rest = int(count - full);
-        function(V::load_first(in + full, rest, 0)).store_first(out + full, rest);
+    std::size_t i = 0;
+    if constexpr (at_a_time > 1) {
+        using Wide = Abreast<V, at_a_time>;
+        for (; i + Wide::lanes <= count; i += Wide::lanes)
+            function(Wide::load(in + i)).store(out + i);
+    }
+    for (; i + V::lanes <= count; i += V::lanes) function(V::load(in + i)).store(out + i);
+    if (i < count) {
+        const int rest = int(count - i);
+        function(V::load_first(in + i, rest, 0)).store_first(out + i, rest);
     }
 }
 template <class A, class V>
 void forward_each(const typename V::Scalar* in, typename V::Scalar* out,
                   std::size_t count) noexcept {
-    for_each<V>(in, out, count, [](V z) noexcept { return A::forward(z); });
+    for_each<V, abreast<A>>(in, out, count, [](auto z) noexcept { return A::forward(z); });
 }
 template <class A, class V>
 void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
                      std::size_t count) noexcept {
-    for_each<V>(in, out, count, [](V z) noexcept { return A::derivative(z); });
+    for_each<V, 1>(in, out, count, [](V z) noexcept { return A::derivative(z); });
 }
 
 // J in, where the activation has these values.
@@ -260,13 +271,15 @@ void squared_slopes(const typename V::Scalar* values, std::size_t rows, std::siz
 // The margin in every lane; at least the smallest normal number, as the logarithms expect.
 template <class V>
 inline V margin_of(typename V::Scalar margin) noexcept {
-    return larger(V::broadcast(ConstantsOf<V>::smallest_normal), V::broadcast(margin));
+    constexpr auto least = ConstantsOf<V>::smallest_normal;
+    return V::broadcast(margin > least ? margin : least);
 }
 template <class A, class V>
 void inverse_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
                   typename V::Scalar margin) noexcept {
-    const V clip = margin_of<V>(margin);
-    for_each<V>(in, out, count, [clip](V n) noexcept { return A::inverse(n, clip); });
+    for_each<V, abreast<A>>(in, out, count, [margin](auto n) noexcept {
+        return A::inverse(n, margin_of<decltype(n)>(margin));
+    });
 }
 
 // ---- softmax, one row at a time

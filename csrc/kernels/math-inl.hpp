@@ -8,7 +8,7 @@
 //   log        normal x > 0, infinity   1.5     1.5
 //   log1p      x > -1, normal 1 + x     1.5     1.5
 //   tanh       any                      3       3
-//   atanh      |x| < 1                  3       3
+//   atanh      0 <= x < 1               3       3
 //
 // All coefficients were made with mpmath at 60 digits: the polynomial that interpolates at the Chebyshev nodes of its
 // interval, which is within a few percent of the best one, rounded to the type. The greatest relative error that this
@@ -42,6 +42,7 @@ struct Constants<float> {
     // ln 2 in two parts; the product of the first with an exponent is exact.
     static constexpr float ln2_high = 0x1.62e8p-1f;
     static constexpr float ln2_low = -0x1.e8082ep-16f;
+    static constexpr float ln2 = 0x1.62e43p-1f;
     static constexpr float exp_is_zero = -104;      // exp of it rounds to 0
     static constexpr float expm1_is_minus_1 = -20;  // expm1 of it rounds to -1
     // (exp(r) - 1 - r) / r² for |r| <= 0.347: 0.41 units of expm1(r).
@@ -68,6 +69,7 @@ struct Constants<double> {
     static constexpr double log2_e = 0x1.71547652b82fep0;
     static constexpr double ln2_high = 0x1.62e42ffp-1;
     static constexpr double ln2_low = -0x1.718432a1b0e26p-35;
+    static constexpr double ln2 = 0x1.62e42fefa39efp-1;
     static constexpr double exp_is_zero = -746;
     static constexpr double expm1_is_minus_1 = -40;
     // 0.007 units
@@ -137,14 +139,20 @@ struct ExpReduced {
     V expm1_r;
     V power;
 };
-template <class V, int raised>
+// In one part ln 2 leaves an error in r that grows with k.
+template <class V, int raised, int parts>
 inline ExpReduced<V> reduce_exp(V x) noexcept {
     using C = ConstantsOf<V>;
     const V shift = V::broadcast(C::integer_shift + raised);
     const V shifted = mul_add(x, V::broadcast(C::log2_e), shift);
     const V k = shifted - shift;
-    V r = neg_mul_add(k, V::broadcast(C::ln2_high), x);
-    r = neg_mul_add(k, V::broadcast(C::ln2_low), r);
+    V r;
+    if constexpr (parts == 1) {
+        r = neg_mul_add(k, V::broadcast(C::ln2), x);
+    } else {
+        r = neg_mul_add(k, V::broadcast(C::ln2_high), x);
+        r = neg_mul_add(k, V::broadcast(C::ln2_low), r);
+    }
     return {mul_add(r * r, polynomial(C::exp, r), r), shifted.template left_by<C::mantissa>()};
 }
 
@@ -153,15 +161,15 @@ inline ExpReduced<V> reduce_exp(V x) noexcept {
 template <class V>
 inline V exp_(V x) noexcept {
     using C = ConstantsOf<V>;
-    const auto [expm1_r, power] = reduce_exp<V, 64>(larger(V::broadcast(C::exp_is_zero), x));
+    const auto [expm1_r, power] = reduce_exp<V, 64, 2>(larger(V::broadcast(C::exp_is_zero), x));
     return (expm1_r + of<V>(1)) * power * of<V>(0x1p-64);
 }
 
-// x <= 0
+// x <= 0. The error of r does no harm: the further k is from 0, the less its exponential is beside 1.
 template <class V>
 inline V expm1_(V x) noexcept {
     using C = ConstantsOf<V>;
-    const auto [expm1_r, power] = reduce_exp<V, 0>(larger(V::broadcast(C::expm1_is_minus_1), x));
+    const auto [expm1_r, power] = reduce_exp<V, 0, 1>(larger(V::broadcast(C::expm1_is_minus_1), x));
     return mul_add(expm1_r, power, power - of<V>(1));
 }
 
@@ -219,20 +227,19 @@ inline V tanh_(V x) noexcept {
     return with_sign_of(x, e / (of<V>(2) + e));
 }
 
-// atanh(x) for |x| < 1: half the logarithm of y = (1 + |x|) / (1 - |x|) = 2^k (1 + s) / (1 - s), with the sign of x. The
+// atanh(a) for 0 <= a < 1 with the sign of x: half the logarithm of y = (1 + a) / (1 - a) = 2^k (1 + s) / (1 - s). The
 // difference of the bits of numerator and denominator is log2(y) but for less than 0.09: good enough for k, which leaves
 // |s| <= 0.2. s takes one division; of its numerator nothing but the last addition is rounded.
 template <class V>
-inline V atanh_(V x) noexcept {
+inline V atanh_(V a, V x) noexcept {
     using C = ConstantsOf<V>;
-    const V a = magnitude(x);
     const V one = of<V>(1);
+    const V more = one + a, less = one - a;
     const V half = V::of_bits(typename V::Bits(1) << (C::mantissa - 1));
-    const V split = plus_bits(minus_bits(one + a, one - a), plus_bits(one, half));
+    const V split = plus_bits(minus_bits(more, less), plus_bits(one, half));
     const V k = exponent_of(split);
     const V power = minus_bits(V::of_bits(2 * C::one), split & V::of_bits(C::exponent_mask));
-    const V scaled = a * power;
-    const V s = ((a - (one - power)) + scaled) / ((one - a) + (power + scaled));
+    const V s = mul_add(a, power, a - (one - power)) / mul_add(more, power, less);
     const V t = s * s;
     const V low =
         mul_add(k, V::broadcast(C::ln2_low / 2), mul_add(s * t, polynomial(C::wide_atanh, t), s));

@@ -258,6 +258,15 @@ constexpr Panels integer_panels() noexcept {
     return {nr, integer_block_rows, step_rows, 4, {&pack_bytes<E, step_rows, nr>}};
 }
 
+// Of the tiles with fewer columns on the left, for those that are left over. Small tiles leave few over.
+template <class V, int mr, int nr, int nv, int quarters>
+constexpr Tile narrow_tile() noexcept {
+    if constexpr (nv == 1 && mr >= 8)
+        return &tile<V, mr / 4 * quarters, nr, nv>;
+    else
+        return nullptr;
+}
+
 template <class V, int mr, int nv, int step_rows>
 constexpr Product product(const Panels& panels, double left_offset) noexcept {
     constexpr int nr = nv * V::lanes;
@@ -267,6 +276,8 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
             V::lanes,
             left_offset,
             {&tile<V, mr, nr, 1>, &tile < V, mr, nr, nv < 2 ? 1 : 2 >, &tile<V, mr, nr, nv>},
+            {narrow_tile<V, mr, nr, nv, 1>(), narrow_tile<V, mr, nr, nv, 2>(),
+             narrow_tile<V, mr, nr, nv, 3>()},
             {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
              &listed_tile<V, mr, nr, nv>},
             &live_steps<V>,

@@ -71,6 +71,7 @@ struct Product {
     int lanes;               // columns of the right side in a vector
     double left_offset;      // what the tiles take from every value of their left side
     Tile tile[max_vectors];  // by the number of vectors of columns, less one
+    Tile narrow[3];  // of a quarter, a half, three quarters of mr columns; null where mr is small
     ListedTile listed[max_vectors];
     LiveSteps live_steps;
     ColumnSums column_sums;
@@ -119,6 +120,9 @@ struct Dense {
                         int* live) noexcept;
 };
 
+// Of two blocks that are compared across the diagonal: both stay in the first cache, and it is a multiple of all lanes.
+inline constexpr int mirrored_block = 32;
+
 // Triangular kernels over row-major double, U upper triangular. They touch `size` rows.
 struct Triangular {
     // Factors the leading block in place, A = UᵀU, reading and writing its upper triangle only. Returns the first row
@@ -131,6 +135,11 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
     // As the tiles of the product of double, but they subtract.
     Tile subtract[max_vectors];
+    // Raises `largest` to the largest magnitude of two blocks of mirrored_block rows and columns, and `difference` to the
+    // largest that is between upper[i, j] and lower[j, i]. False where one of the differences is not finite.
+    bool (*compare_mirrored)(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
+                             std::ptrdiff_t lower_stride, double& largest,
+                             double& difference) noexcept;
 };
 
 // The widest F64 of any level.

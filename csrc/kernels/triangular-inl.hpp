@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "kernels/math-inl.hpp"
 #include "kernels/product-inl.hpp"
 #include "kernels/table.hpp"
 
@@ -99,6 +100,31 @@ void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
     }
 }
 
+template <class V>
+bool compare_mirrored(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
+                      std::ptrdiff_t lower_stride, double& largest, double& difference) noexcept {
+    V top = V::broadcast(largest), apart = V::broadcast(difference), not_finite = V::zero();
+    for (int i = 0; i < mirrored_block; i += V::lanes)
+        for (int j = 0; j < mirrored_block; j += V::lanes) {
+            V mirrored[V::lanes];
+#pragma GCC unroll 8
+            for (int k = 0; k < V::lanes; ++k)
+                mirrored[k] = V::load(lower + (j + k) * lower_stride + i);
+            V::transpose(mirrored);
+#pragma GCC unroll 8
+            for (int k = 0; k < V::lanes; ++k) {
+                const V x = V::load(upper + (i + k) * upper_stride + j);
+                const V between = x - mirrored[k];
+                top = larger(top, larger(magnitude(x), magnitude(mirrored[k])));
+                apart = larger(apart, magnitude(between));
+                not_finite = mul_add(between, V::zero(), not_finite);
+            }
+        }
+    largest = top.highest();
+    difference = apart.highest();
+    return not_finite.total() == 0;
+}
+
 template <class V, int mr, int nv>
 constexpr Triangular triangular() noexcept {
     constexpr int nr = nv * V::lanes;
@@ -106,7 +132,8 @@ constexpr Triangular triangular() noexcept {
             &solve_lower<V>,
             &solve_upper,
             {&tile<V, mr, nr, 1, true>, &tile < V, mr, nr, nv < 2 ? 1 : 2, true >,
-             &tile<V, mr, nr, nv, true>}};
+             &tile<V, mr, nr, nv, true>},
+            &compare_mirrored<V>};
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ bool is_accepted(const py::dtype& dtype, Accepts accepts) {
     const char order = dtype.byteorder();
     if (order != '=' && order != '|') return false;
     const int number = dtype.num();
-    return number == py::dtype::of<float>().num() || number == py::dtype::of<double>().num() ||
-           (accepts == Accepts::bytes_and_floats && number == py::dtype::of<std::uint8_t>().num());
+    return number == py::dtype::num_of<float>() || number == py::dtype::num_of<double>() ||
+           (accepts == Accepts::bytes_and_floats && number == py::dtype::num_of<std::uint8_t>());
 }
 
 DType dtype_of_array(const py::array& array) {
@@ -134,11 +134,15 @@ void check_square(const char* name, const ConstMatrix& matrix) {
 
 void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
                      std::ptrdiff_t system) {
+    {
+        const py::gil_scoped_release release;
+        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
+    }
+    check_finite(name, matrix, n_threads, system);
     double difference = 0;
     std::size_t row = 0, col = 0;
     {
         const py::gil_scoped_release release;
-        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
         for (std::size_t i = 0; i < matrix.rows; ++i)
             for (std::size_t j = i + 1; j < matrix.cols; ++j) {
                 const double apart = std::abs(value_at(matrix, i, j) - value_at(matrix, j, i));
@@ -233,14 +237,15 @@ Activation as_activation(const py::object& name) {
 
 GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
     if (sample_weight.is_none()) return;
-    array_ = as_array("sample_weight", sample_weight);
-    check_ndim("sample_weight", array_, 1, "(rows,)");
-    const ConstMatrix weights{static_cast<const unsigned char*>(array_.data()),
-                              dtype_of_array(array_),
-                              static_cast<std::size_t>(array_.shape(0)),
+    const py::array array = as_array("sample_weight", sample_weight);
+    array_ = array;
+    check_ndim("sample_weight", array, 1, "(rows,)");
+    const ConstMatrix weights{static_cast<const unsigned char*>(array.data()),
+                              dtype_of_array(array),
+                              static_cast<std::size_t>(array.shape(0)),
                               1,
-                              array_.strides(0),
-                              array_.itemsize()};
+                              array.strides(0),
+                              array.itemsize()};
     check_rows("sample_weight", weights, rows, "one per row of A");
     const auto good = [](double weight) { return weight >= 0 && std::isfinite(weight); };
     std::size_t i = 0;

@@ -29,7 +29,7 @@ ConstMatrix as_matrices(const char* name, const py::array& array);
 
 void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why);
 void check_square(const char* name, const ConstMatrix& matrix);
-// Symmetric up to symmetry_tolerance. Here and below, `system`, where not negative, is the matrix's place in a batch.
+// Finite, and symmetric up to symmetry_tolerance. Here and below, `system`, where not negative, is the matrix's place in a batch.
 void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
                      std::ptrdiff_t system = -1);
 void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
@@ -52,7 +52,7 @@ class GramWeights {
     std::optional<ConstMatrix> column;
 
  private:
-    py::array array_;  // what the column lies in
+    py::object array_;  // what the column lies in
 };
 
 // scale: a finite number or one for each of A's columns, or None.

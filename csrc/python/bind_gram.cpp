@@ -18,11 +18,12 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
     const bool center = as_flag("center", center_);
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_size("A", n, n);
-    const bool with_B = !B_.is_none();
-    const py::array B_array = with_B ? as_array("B", B_) : py::array();
+    // An array of nothing would cost as much as a small product.
+    std::optional<py::array> B_array;
     std::optional<ConstMatrix> B;
-    if (with_B) {
-        B = as_matrix("B", B_array);
+    if (!B_.is_none()) {
+        B_array = as_array("B", B_);
+        B = as_matrix("B", *B_array);
         check_rows("B", *B, A.rows, "one per row of A");
         check_size("B", n, B->cols);
     }
@@ -31,18 +32,19 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
     const GramOptions options{bias, weights.column, as_threads(n_threads), scale.factors, center};
 
     py::array_t<double> G = new_matrix(n, n);
-    py::array_t<double> C = new_matrix(n, with_B ? B->cols : 0);
+    std::optional<py::array_t<double>> C;
+    if (B) C = new_matrix(n, B->cols);
     double* G_data = G.mutable_data();
-    double* C_data = C.mutable_data();
+    double* C_data = C ? C->mutable_data() : nullptr;
     {
         const py::gil_scoped_release release;
         gram(A, B, options, G_data, C_data);
     }
     // A value of A that is not finite leaves its mark on the diagonal, so the data need no pass of their own.
     if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr, options);
-    if (!with_B) return std::move(G);
+    if (!B) return G;
     if (!all_finite(C_data, n * B->cols)) raise_not_finite("A", A, "B", &*B, options);
-    return py::make_tuple(G, C);
+    return py::make_tuple(G, *C);
 }
 
 py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py::object& bias_,

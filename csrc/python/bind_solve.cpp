@@ -26,9 +26,8 @@ py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py:
     check_size("C", G.rows, C.cols);
     const Ridge ridge = as_ridge(eps, relative);
     const int threads = as_threads(n_threads);
-    check_finite("G", G, threads);
-    check_finite("C", C, threads);
     check_symmetric("G", G, threads);
+    check_finite("C", C, threads);
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1)});
     double* data = W.mutable_data();
@@ -77,9 +76,8 @@ py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_,
 void check_systems(const Batch& batch, int n_threads) {
     for (std::size_t s = 0; s < batch.count; ++s) {
         const auto system = static_cast<std::ptrdiff_t>(s);
-        check_finite("G", batch.G_of(s), n_threads, system);
-        check_finite("C", batch.C_of(s), n_threads, system);
         check_symmetric("G", batch.G_of(s), n_threads, system);
+        check_finite("C", batch.C_of(s), n_threads, system);
     }
 }
 
