@@ -23,8 +23,8 @@ Array = NDArray[Any]
 PROBES = 64
 """Random vectors with which directions are counted."""
 
-POWERS, SHARPNESS = 3, 0.1
-"""The filter that passes directions with λ well above this share of ε is applied so many times."""
+POWERS = 4
+"""The filter that passes directions with λ above ε / sweeps is applied so many times."""
 
 ROUND = 16
 """Components are a multiple of so many: vectors of the kernels are full."""
@@ -38,7 +38,7 @@ class Components(NamedTuple):
 
     def rows(self, X: Array, scale: float) -> Array:
         """Give the components of rows whose inputs are scale·X."""
-        inputs, count = np.subtract(self.M.shape, self.bias)
+        inputs, count = (size - self.bias for size in self.M.shape)
         return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
 
     def between(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,9 +51,20 @@ class Components(NamedTuple):
         inner = copy.copy(net)
         inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
         inner.input_scale = 1.0
-        right = cross(self.M, linear(G, first))
-        inner.weights = [solve(self.between(G), right, eps=1e-9), *others]
+        inner.weights = [self._closest(first, G), *others]
         return inner
+
+    def _closest(self, W: NDArray[np.float64], G: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give V with M V closest to W; the scales of inputs and ones may be far apart."""
+        small = self.between(G)
+        scale = 1 / np.sqrt(np.where(small.diagonal() > 0, small.diagonal(), 1.0))[:, np.newaxis]
+        right = scale * cross(self.M, linear(G, W))
+        return scale * solve(small * scale * scale.T, right, eps=1e-9)
+
+    def kept(self, net: Network, inner: Network, G: NDArray[np.float64]) -> float:
+        """Give the share of the variance of a first layer's pre-activations that is left on components."""
+        outer, left = net.weights[0], inner.weights[0]
+        return _variance(self.between(G), left, self.bias) / _variance(G, outer, self.bias)
 
     def whole(self, inner: Network, net: Network) -> Network:
         """Give the network like `net` that does to inputs what `inner` does to their components."""
@@ -71,28 +82,40 @@ def leading_components(
 ) -> Components | None:
     """Give the leading directions of inputs with XᵀX = G, or None where more than `most` count.
 
-    A direction with eigenvalue λ counts λ / (λ + ridge / sweeps). They are found by a filter (XᵀX + μ)⁻¹XᵀX of random
-    vectors, which passes large λ and stops small ones; so their basis need not be orthogonal to be well conditioned.
+    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. They are found by a filter,
+    (XᵀX + μI)⁻¹XᵀX, of random vectors: it stops small λ and passes all large ones alike, so that the basis need not be
+    orthogonal to be well conditioned.
     """
-    n = len(G) - bias
-    inputs = G[:n, :n]
-
-    def filtered(vectors: Array, mu: float) -> Array:
-        return vectors - mu * solve(inputs, vectors, eps=mu, relative=False)
-
-    least = ridge / sweeps
-    if not 0 < least < np.inf or most < ROUND:
+    n, mu = len(G) - bias, ridge / sweeps
+    if not 0 < mu < np.inf or most < ROUND:
         return None
+
+    def filtered(vectors: Array) -> Array:
+        return vectors - mu * solve(G[:n, :n], vectors, eps=mu, relative=False)
+
     vectors = random.choice([-1.0, 1.0], size=(n, max(PROBES, most)))
-    probes = vectors[:, :PROBES]
-    freedom = float(np.einsum("ij,ij->", probes, filtered(probes, least))) / PROBES
-    count = ROUND * -(-int(np.ceil(freedom)) // ROUND)
-    if count > most:
+    try:
+        basis = filtered(vectors)
+        freedom = float(np.einsum("ij,ij->", vectors, basis)) / vectors.shape[1]
+        count = max(ROUND, ROUND * -(-int(np.ceil(freedom)) // ROUND))
+        if count > most:
+            return None
+        basis = basis[:, :count]
+        for _ in range(POWERS - 1):
+            basis = filtered(basis)
+    except (
+        np.linalg.LinAlgError
+    ):  # a ridge that is too small for its rounding is grown without components
         return None
-    basis = vectors[:, :count]
-    for _ in range(POWERS):
-        basis = filtered(basis, max(least, SHARPNESS * ridge))
     M = np.zeros((n + bias, count + bias))
-    M[:n, :count] = basis / np.sqrt(n)
+    sizes = np.sqrt(np.einsum("ij,ij->j", basis, basis))
+    M[:n, :count] = basis / np.where(sizes > 0, sizes, 1.0)
     M[n:, count:] = 1.0
     return Components(M, bias)
+
+
+def _variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:
+    """Give the sum of the variances of X W, from XᵀX with or without a column of ones."""
+    if bias:
+        G = G - np.outer(G[-1], G[-1]) / G[-1, -1]
+    return float(np.einsum("ij,ij->", W, linear(G, W)))

@@ -63,7 +63,7 @@ FIRST_ROWS = 500
 """Rows that the start of a stream is drawn for, at least."""
 
 REFINED_EPS = 7.0
-"""The ridge of the hidden layers in refined sweeps."""
+"""The ridge of the first layer in refined sweeps."""
 
 PAPER_EPS, PAPER_ITERATIONS = 1e-5, 15
 """What the paper's algorithm for classes is given by default."""
@@ -303,7 +303,7 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
     max_passes : float
         Passes over the data at most, where refined sweeps see a chunk of it each; see `bpls_fast.fit_refined`.
     eps : float, optional
-        The ridge of the hidden layers in refined sweeps, relative to the mean of their Gram's diagonal, by default 7:
+        The ridge of the first layer in refined sweeps, relative to the mean of its Gram's diagonal, by default 7:
         the larger, the better the network generalizes, and the slower it learns. Of the paper's algorithm the ridge of
         every layer, by default 1e-5.
     early_stopping : bool
@@ -570,7 +570,7 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
     max_passes : float
         Passes over the data at most, where refined sweeps see a chunk of it each; see `bpls_fast.fit_refined`.
     eps : float, optional
-        The ridge of the hidden layers in refined sweeps, relative to the mean of their Gram's diagonal, by default 7:
+        The ridge of the first layer in refined sweeps, relative to the mean of its Gram's diagonal, by default 7:
         the larger, the better the network generalizes, and the slower it learns. Of the paper's algorithm the ridge of
         every layer, by default the one that generalized cross-validation prefers for the output layer of the start
         (1e-6 without hidden layers), above the rounding of the Gram matrices: of float32 and uint8 rows, 10⁻⁷ times the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice, repeat, tee
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
 from bpls_fast.backend import host, hosts, memory, on_device, placed, take
-from bpls_fast.components import Components, leading_components
-from bpls_fast.kernels import column_sums, cross, gram, linear
+from bpls_fast.components import POWERS, Components, leading_components
+from bpls_fast.kernels import column_sums, gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
@@ -52,10 +52,16 @@ SAMPLE = 5_000
 """At most so many rows are used to scale the start, and for the Gram matrix of the inputs."""
 
 MANY_SWEEPS = 10_000
-"""Fits of more sweeps than that have time for all inputs."""
+"""Fits of so many sweeps have time for all inputs."""
 
-MOST_NUMBERS = 1 << 28
-"""So many numbers at most are kept as components of the rows: one gigabyte of float32."""
+MOST_BYTES = 1 << 30
+"""So much memory at most is taken for components of the rows."""
+
+LEAST_VARIANCE = 0.9
+"""Components keep at least this share of the variance of the start's pre-activations: else they leave out too much."""
+
+FINDING = 0.1
+"""Finding components may take this share of the multiply-adds of the sweeps' products with all inputs."""
 
 LEAST_KEPT, WINDOW = 0.8, 0.25
 """How much of the mean of the weights a sweep over a chunk keeps: at least so much, and such that the mean reaches back
@@ -118,8 +124,8 @@ def fit_refined(
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,
         2500 at first (or 25 for every neuron), then twice as many.
     eps : float
-        The ridge of the hidden layers, relative to the mean of their Gram's diagonal: the larger, the better the
-        network generalizes, and the slower it learns.
+        The ridge of the first layer, relative to the mean of its Gram's diagonal; the hidden layers above have a fifth
+        of it. The larger, the better the network generalizes, and the slower it learns.
     output_eps : float, optional
         The ridge of the output layer, relative in the same way. By default, where every sweep sees all rows, the one
         that generalized cross-validation prefers for the start; otherwise 1e-6.
@@ -191,9 +197,9 @@ def fit_refined(
         inputs = _Inputs(begin, sample, record)
         del sample
         if sizes is not None and start == "scaled" and not standardize:
-            sizes, planned = tee(sizes)
-            inputs.reduce(limits.plan(planned, len(samples.X)), len(samples.X), random)
-        samples, held = inputs.of(samples), held and inputs.of(held)
+            planned = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
+            plan = limits.plan(planned or repeat(0), len(samples.X))
+            samples, held = inputs.reduced(plan, samples, held, random)
         chunks = None if sizes is None else _Chunks(samples, sizes, random)
         fit = _Fit(inputs, record, samples, held, chunks, output_eps, standardize)
         report = record.finish(fit.run(limits))
@@ -279,21 +285,21 @@ class _Limits(NamedTuple):
     patience: int
 
     def reached(self, sweeps: int, seen: int, count: int) -> str:
-        """Say which limit another sweep over a chunk of `count` rows would exceed, after which `seen` are seen."""
+        """Say which limit another sweep over a chunk would exceed, after which `seen` rows are seen, of `count`."""
         if sweeps == self.max_sweeps:
             return f"{sweeps} sweeps"
         if sweeps and seen > self.max_passes * count + 0.5:
             return f"{self.max_passes:g} passes over the data"
         return ""
 
-    def plan(self, sizes: Iterator[int], count: int) -> tuple[int, float]:
-        """Give the sweeps and the passes over the data that are allowed; beyond MANY_SWEEPS they are not counted."""
+    def plan(self, sizes: Iterator[int], count: int) -> tuple[int, float] | None:
+        """Give the sweeps and the passes over the data that are allowed, or None if there are MANY_SWEEPS."""
         sweeps = seen = 0
         for size in islice(sizes, MANY_SWEEPS):
             if self.reached(sweeps, seen + size, count):
-                break
+                return sweeps, seen / count
             sweeps, seen = sweeps + 1, seen + size
-        return sweeps, seen / count
+        return None
 
 
 class _Inputs:
@@ -315,32 +321,42 @@ class _Inputs:
                 X, scale = sample.X, net.scale_of(sample.X)
                 self.G = host(gram(X, bias=net.bias, scale=scale, sample_weight=sample.weights))
 
-    def reduce(self, plan: tuple[int, float], count: int, random: np.random.Generator) -> None:
-        """Go over to components if, for so many sweeps and passes over `count` rows, that saves time."""
-        if not self.G.size:
-            return
-        (sweeps, passes), (inputs, neurons) = plan, self.net.layer_sizes[:2]
+    def reduced(
+        self,
+        plan: tuple[int, float] | None,
+        samples: Samples,
+        held: Samples | None,
+        random: np.random.Generator,
+    ) -> tuple[Samples, Samples | None]:
+        """Go over to components if, for so many sweeps and passes, that saves time; give the rows as they enter."""
+        count, net, G = len(samples.X) + (len(held.X) if held else 0), self.net, self.G
+        if plan is None or not G.size:
+            return samples, held
+        (sweeps, passes), (inputs, neurons) = plan, net.layer_sizes[:2]
         # Passes multiply rows with as many columns as there are neurons, twice and for the trial; components are a
         # product with as many columns as there are of them, once.
         columns = passes * neurons * (2 + 1 / TRIAL_SHARE)
         most = min(inputs // 2, int(columns * inputs / (columns + inputs)))
-        most = min(most, MOST_NUMBERS // count)
+        most = min(most, MOST_BYTES // (count * np.dtype(float_of(samples.X)).itemsize))
+        if POWERS * inputs * (inputs / 6 + most) > FINDING * columns * count:
+            return samples, held
         with self._record.phase("start"):
-            ridge = self._record.report.eps * float(self.G.diagonal().mean())
-            found = leading_components(self.G, self.net.bias, ridge, sweeps, most, random)
-            if found is not None:
-                self._components = found
-                self.net = found.network(self.net, self.G)
-                self.G = found.between(self.G)
-                self.ridge = ridge * cross(found.M, found.M)
-
-    def of(self, samples: Samples) -> Samples:
-        """Give the rows as they enter the network."""
-        if self._components is None:
-            return samples
-        with self._record.phase("start"):
-            scale = self._outer.scale_of(samples.X)
-            return samples._replace(X=self._components.rows(samples.X, scale))
+            ridge = self._record.report.eps * float(G.diagonal().mean())
+            found = leading_components(G, net.bias, ridge, sweeps, most, random)
+            if found is None:
+                return samples, held
+            inner = found.network(net, G)
+            if not found.kept(net, inner, G) > LEAST_VARIANCE:
+                return samples, held
+            try:
+                scale = net.scale_of(samples.X)
+                small = samples._replace(X=found.rows(samples.X, scale))
+                small_held = held and held._replace(X=found.rows(held.X, scale))
+            except MemoryError:
+                return samples, held
+            self._components, self.net = found, inner
+            self.G, self.ridge = found.between(G), ridge * gram(found.M)
+            return small, small_held
 
     def whole(self, network: Network) -> Network:
         """Give a network that the sweeps left as one on all inputs."""
@@ -408,7 +424,8 @@ class _Fit:
             if is_due and network and self._look(network) == limits.patience:
                 looks = f"{limits.patience} looks at the rows held out"
                 stopped = stopped or f"{looks} without a better network"
-            if self.record.step(network and self.inputs.whole(network)):
+            shown = self.inputs.whole(network) if network and self.record.has_callback else None
+            if self.record.step(shown):
                 stopped = "the callback asked to stop"
             stopped = stopped or self._reached(limits)
         if not self._is_due():

@@ -121,7 +121,7 @@ class Refinement:
     net : Network
         Gives sizes, activations, bias and the hidden weights to begin with; it is left alone.
     record : Recorder
-        Where times go. Its eps is the ridge of the hidden layers, relative to the mean of their Gram's diagonal.
+        Where times go. Its eps is the ridge of the first layer, relative to the mean of its Gram's diagonal.
     output_eps : float
         The ridge of the output layer, relative in the same way.
     standardize : bool

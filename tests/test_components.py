@@ -93,18 +93,19 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     G = bf.gram(X, bias=bias, scale=scale)
     ridge = 7 * G.diagonal().mean()
     components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0))
-    net = bf.Network([96, 5, 3], activation="tanh", bias=bias, seed=0, input_scale=scale)
+    net = bf.Network([96, 5, 3], "identity", "identity", bias=bias, seed=0, input_scale=scale)
     inner = components.network(net, G)
     P = components.rows(X, scale)
     assert P.dtype == (np.float64 if kind == "float64" else np.float32)
     outer = components.whole(inner, net)
-    np.testing.assert_allclose(outer.forward(X), inner.forward(P), atol=2e-4)
+    given, left = net.forward(X), outer.forward(X)
+    spread = given.std()
+    np.testing.assert_allclose(inner.forward(P), left, atol=1e-4 * spread)
     # What is left out of the inputs is noise: the two networks are nearly the same.
-    rows = X.astype(np.float64) * scale
-    assert np.abs(net.forward(rows) - outer.forward(rows)).max() < 0.25
-    np.testing.assert_allclose(
-        components.between(G), bf.gram(P.astype(np.float64), bias=bias), rtol=1e-3, atol=1
-    )
+    assert (given - left).std() < 0.15 * spread
+    assert 0.95 < components.kept(net, inner, G) <= 1
+    small = bf.gram(P.astype(np.float64), bias=bias)
+    np.testing.assert_allclose(components.between(G), small, rtol=0, atol=1e-5 * small.max())
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
@@ -118,6 +119,60 @@ def test_fits_on_components_learn_what_the_rows_tell(found, kind):
     assert (net.predict(X[6000:]) == labels[6000:]).mean() > 0.85
 
 
+def test_steps_on_components_are_those_on_the_inputs_where_it_counts():
+    eigenvalues = np.geomspace(100, 1e-6, 200)
+    G, Q = spectrum_gram(eigenvalues, True)
+    ridge, sweeps = 7 * G.diagonal().mean(), 100
+    components = leading_components(G, True, ridge, sweeps, 150, np.random.default_rng(0))
+    M = components.M
+    inverse = np.linalg.inv(components.between(G) + ridge * M.T @ M)
+    steps = Q.T @ (M @ inverse @ M.T)[:200, :200] @ Q
+    expected = 1 / (eigenvalues + ridge)
+    counted = eigenvalues > 10 * ridge / sweeps
+    np.testing.assert_allclose(steps.diagonal()[counted], expected[counted], rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: (X > 140).astype(np.uint8),  # as bytes of an image: nearly black
+        lambda X: X * 1e-3 - 0.12,
+        lambda X: X + 2000.0 * (np.arange(96) == 0),
+        lambda X: X * 1e-100,
+        lambda X: X * 1e4,
+        lambda X: X * 1e100,
+    ],
+    ids=["binary", "small", "offset", "1e-100", "1e4", "1e100"],
+)
+def test_fits_are_as_good_as_on_all_inputs_whatever_their_units(change):
+    X, labels = wide_rows(kind="uint8")
+    X = change(X if change(X[:1]).dtype == np.uint8 else X.astype(np.float64))
+    scores = []
+    for most in (refined.MOST_BYTES, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(refined, "MOST_BYTES", most)
+            net, _ = fitted(X, labels)
+        scores.append((net.predict(X) == labels).mean())
+    assert scores[0] > scores[1] - 0.05
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-15, 1e-13, 1e4, 1e8])
+def test_any_ridge_ends_well(eps, recwarn):
+    X, labels = wide_rows(kind="float64")
+    X = np.concatenate([X[:, :48], X[:, :48]], axis=1)
+    net, _ = fitted(X, labels, eps=eps, max_passes=2)
+    assert (net.predict(X) == labels).mean() > 0.4
+
+
+def test_numbers_are_learnt_on_components(found):
+    X, labels = wide_rows()
+    Y = np.stack([labels % 2, labels // 2], axis=1).astype(np.float32)
+    net = bf.Network([96, 20, 2], activation="tanh", output_activation="identity", seed=1)
+    bf.fit_refined(net, X, Y)
+    assert found[0] is not None
+    assert ((net.forward(X) > 0.5) == Y).mean() > 0.85
+
+
 def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, monkeypatch):
     X, labels = wide_rows(kind="float32")
     fitted(X, labels, standardize=True)
@@ -125,10 +180,14 @@ def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, m
     fitted(X[:4000], labels[:4000])
     assert not found
     fitted(X, labels, max_passes=0.5)
-    assert found == [None]  # components would cost more than they save
-    monkeypatch.setattr(refined, "MOST_NUMBERS", len(X) * ROUND - 1)
+    assert not found  # components would cost more than they save
+    fitted(
+        X, labels, max_passes=np.inf, max_sweeps=refined.MANY_SWEEPS + 1, callback=lambda _: True
+    )
+    assert not found  # there is time for all inputs
+    monkeypatch.setattr(refined, "MOST_BYTES", len(X) * 4 * ROUND - 1)
     fitted(X, labels)
-    assert found == [None, None]
+    assert found == [None]
 
 
 def test_callbacks_and_held_out_rows_see_networks_on_the_inputs(found):
@@ -172,8 +231,12 @@ def test_fits_on_components_have_the_same_bits_at_any_thread_count():
     program = (
         "import hashlib, numpy as np, bpls_fast as bf\n"
         "from test_components import fitted, wide_rows\n"
+        "from bpls_fast import refined\n"
+        "network = refined.Components.network\n"
+        "refined.Components.network = lambda *given: print('used') or network(*given)\n"
         "net, _ = fitted(*wide_rows(), max_passes=3)\n"
         "print(hashlib.sha256(b''.join(W.tobytes() for W in net.weights)).hexdigest())\n"
     )
     hashes = {output_of(run_code(program, BPLS_NUM_THREADS=str(threads))) for threads in (1, 2, 3)}
     assert len(hashes) == 1
+    assert hashes.pop().startswith("used")
