@@ -35,6 +35,17 @@ def cpp_agrees(data, net):
     outputs = found.forward(x)
     if outputs is not None:
         assert outputs.tobytes() == net.forward(x[np.newaxis]).tobytes()
+    else:
+        assert not is_finite(net, x)
+
+
+def is_finite(net, x):
+    """Say whether Python gives numbers for a row in every layer, and not infinities, NaN or an error about them."""
+    try:
+        values = [*net.layer_inputs(x[np.newaxis]), net.decision(x[np.newaxis])]
+    except ValueError:
+        return False
+    return all(np.isfinite(layer).all() for layer in values)
 
 
 class Format(NamedTuple):

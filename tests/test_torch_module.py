@@ -162,6 +162,12 @@ def with_own_forward():
     return module
 
 
+def with_nothing():
+    module = nn.Sequential(nn.Linear(2, 2))
+    module.add_module("nothing", None)
+    return module
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -169,6 +175,7 @@ def with_own_forward():
         (lambda: with_hook("0"), "hooks, or a forward of its own, at '0'"),
         (lambda: with_hook("1.0"), "hooks, or a forward of its own, at '1.0'"),
         (with_own_forward, "hooks, or a forward of its own, at ''"),
+        (with_nothing, "module has None at 'nothing'"),
         (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), "hooks, or a forward of its own, at ''"),
         (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), "ParametrizedLinear"),
         (lambda: nn.LazyLinear(2), "LazyLinear"),

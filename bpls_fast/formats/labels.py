@@ -64,13 +64,21 @@ def of_text(text: str, dtype: str) -> NDArray[Any] | None:
         return None
     if not TEXT_DTYPE.fullmatch(dtype):
         raise UnreadableError(f"its classes are said to have the type {dtype!r:.40}")
-    labels, kind = json.loads(text), np.dtype(dtype)
+    labels, kind = json.loads(text, parse_constant=_refused), np.dtype(dtype)
     expected = TEXT_TYPES[kind.kind]
     if not isinstance(labels, list) or any(type(label) is not expected for label in labels):
         raise UnreadableError(f"its classes are no list of {expected.__name__}")
     if len(labels) * kind.itemsize > LARGEST:
         raise UnreadableError(f"its classes would take more than {LARGEST} bytes")
+    if expected is str:
+        "".join(
+            labels
+        ).encode()  # half of a pair of surrogates is no text: UnicodeError, a ValueError
     array = np.array(labels, kind)
     if array.tolist() != labels:
         raise UnreadableError(f"its classes do not fit the type {dtype}")
     return array
+
+
+def _refused(constant: str) -> Any:
+    raise UnreadableError(f"its classes hold {constant}; expected finite numbers")

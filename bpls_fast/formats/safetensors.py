@@ -110,8 +110,11 @@ def _metadata(metadata: Any) -> dict[str, str]:
             f"its format version is {metadata.get('version')!r:.40}; this release reads version {VERSION!r}"
         )
     for name in METADATA:
-        if not isinstance(metadata.get(name), str):
-            raise UnreadableError(f"its metadata has no text {name}")
+        if name not in metadata:
+            raise UnreadableError(f"its metadata has no {name}")
+    for name, value in metadata.items():
+        if not isinstance(value, str):
+            raise UnreadableError(f"its metadata has {value!r:.40} for {name!r:.40}; expected text")
     return metadata
 
 

@@ -99,6 +99,8 @@ def _flattened(nn: Any, module: Any, place: str = "") -> Iterator[tuple[str, Any
 
 def _check_plain(part: Any, place: str) -> None:
     """Refuse a module that does more than its class says."""
+    if part is None:
+        return  # refused as what it is: no layer
     if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
         raise ValueError(
             f"module has {type(part).__name__} with hooks, or a forward of its own, at {place!r}; "

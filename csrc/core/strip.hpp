@@ -65,7 +65,9 @@ bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* st
             const T* a = strip.rows + static_cast<std::ptrdiff_t>(i) * strip.stride + k;
             const int* listed = nullptr;
             int steps = static_cast<int>(std::min(depth_block, depth - k));
-            if (live.list && live.tiles_to_pass-- <= 0) {
+            if (live.tiles_to_pass > 0) {
+                --live.tiles_to_pass;
+            } else if (live.list) {
                 const int count = dense.live_columns(a, strip.stride, tile_rows, steps, live.list);
                 if (count > steps - steps / 8) {
                     live.tiles_to_pass = 64;

@@ -23,7 +23,7 @@ struct GramOptions {
 //
 // uint8 A without weights gives the exact integers. float32 A is accumulated in float32 over 256 rows at a time and in
 // float64 across these blocks. C runs in float32 if A and B both fit in it without loss, in float64 otherwise. The bits
-// do not depend on n_threads.
+// do not depend on n_threads where all values are finite.
 // Scaling and centring act on the finished float64 sums and so cost no time: the error of a centred result is relative
 // to the sums that are not centred. Where the weights sum to zero, there is no mean to subtract.
 //

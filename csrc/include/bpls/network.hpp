@@ -43,9 +43,9 @@ class BPLS_API Network {
     static Network parse(std::span<const unsigned char> file);
 
     // The outputs of rows of any layout and type, rows x outputs, row major, of type T: float of uint8 and float32 rows,
-    // double of float64 ones; any other T, and another number of columns than inputs(), throw std::invalid_argument. On
-    // several threads if there are many rows (n_threads 0: default_threads()). Returns what Predictor::predict does. The
-    // weights are packed anew by every call; a Predictor does that once.
+    // double of float64 ones; the other of the two, and another number of columns than inputs(), throw
+    // std::invalid_argument. On several threads if there are many rows (n_threads 0: default_threads()). Returns what
+    // Predictor::predict does. The weights are packed anew by every call; a Predictor does that once.
     template <class T>
     bool predict(const ConstMatrix& X, T* out, int n_threads = 0) const;
 
