@@ -30,11 +30,11 @@ constexpr std::size_t group_columns = 128;      // sums of a group squared stay 
 constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
 
 // Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads. No more
-// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either.
+// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either, 2 on 1000.
 std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
     const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
-    const std::size_t slots =
-        std::max<std::size_t>({1, rows / wanted, std::min<std::size_t>(4, rows / 512)});
+    const std::size_t fewest = rows < 512 ? 1 : rows < 2048 ? 2 : 4;
+    const std::size_t slots = std::max(fewest, rows / wanted);
     const std::size_t even = std::max<std::size_t>(1, (rows + slots - 1) / slots);
     return round_up(even, slots < 8 ? 64 : kernels::integer_block_rows);
 }
