@@ -192,7 +192,7 @@ def solve(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
     """Give W with (G + ridge·I) W = C, float64; the upper triangle of G is used."""
     g, c = _floats(G, "G", 2), _floats(C, "C", 2)
     W = _solve(_batch(g), _batch(c), eps, relative, alone=True)
-    return _given(Array(W.data.reshape(*W.shape[1:])), G, C)
+    return _given(W.reshape(*W.shape[1:]), G, C)
 
 
 def solve_batched(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
@@ -290,7 +290,7 @@ def _check_pivots(failed: NDArray[Any], ridge: NDArray[Any], n: int, alone: bool
 
 
 def _batch(matrix: Array) -> Array:
-    return Array(matrix.data.reshape(1, *matrix.shape))
+    return matrix.reshape(1, *matrix.shape)
 
 
 # ---- layers
