@@ -483,11 +483,8 @@ class NumpyAsCupy:
     """NumPy by the names of CuPy: what is tested is what we ask of it."""
 
     ones, matmul, tril, linalg = np.ones, np.matmul, np.tril, np.linalg
+    asarray = np.asarray
     cuda = SimpleNamespace(ExternalStream=lambda _: nullcontext())
-
-    @staticmethod
-    def asarray(ours):
-        return ours.data._ary
 
 
 @pytest.fixture
@@ -495,6 +492,7 @@ def cupy(monkeypatch):
     linalg = pytest.importorskip("scipy.linalg")
     monkeypatch.setattr(libraries, "cupy", lambda: NumpyAsCupy)
     monkeypatch.setattr(libraries, "triangular", lambda: linalg.solve_triangular)
+    monkeypatch.setattr(libraries, "raising", nullcontext)
     monkeypatch.setattr(libraries, "SMALLEST_PRODUCT", 2)
     monkeypatch.setattr(libraries, "SMALLEST_SYSTEM", 2)
 
@@ -521,6 +519,30 @@ def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
         with pytest.raises(np.linalg.LinAlgError, match="pivot"):
             bf.solve(singular, C, eps=0, backend="cuda")
     assert libraries.solve.said == [True, False, False]
+
+
+def full(*_):
+    raise MemoryError("CuPy's pool")
+
+
+@pytest.mark.parametrize(
+    "cholesky", [full, lambda G: -np.eye(len(G)), lambda G: np.full_like(G, np.nan)]
+)
+def test_what_the_libraries_cannot_factor_our_kernels_solve(cupy, cholesky, monkeypatch):
+    monkeypatch.setattr(NumpyAsCupy, "linalg", SimpleNamespace(cholesky=cholesky))
+    monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
+    C = np.arange(12.0).reshape(6, 2)
+    G = C @ C.T + np.eye(6)
+    np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-10)
+    assert libraries.solve.said == [False]
+
+
+def test_where_the_libraries_have_no_memory_our_kernels_multiply(cupy, monkeypatch):
+    monkeypatch.setattr(NumpyAsCupy, "matmul", full)
+    monkeypatch.setattr(libraries, "products", recorded(libraries.products))
+    A = VALUES / 7
+    np.testing.assert_allclose(bf.gram(A, backend="cuda"), bf.gram(A), rtol=1e-12)
+    assert libraries.products.said == [False]
 
 
 def recorded(function):
