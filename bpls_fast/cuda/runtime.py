@@ -134,6 +134,14 @@ def strided(data: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset:
     return from_interface({**interface, **place, "stream": None}, data).bind(data.stream)
 
 
+def extent(data: Any) -> tuple[int, int]:
+    """Give the addresses of the first byte of an array and of the one after its last; it must have elements."""
+    address = interface_of(data)["data"][0]
+    spans = [(n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)]
+    last = address + sum(max(0, span) for span in spans)
+    return address + sum(min(0, span) for span in spans), last + data.dtype.itemsize
+
+
 @contextlib.contextmanager
 def _memory_errors() -> Iterator[None]:
     try:
