@@ -146,6 +146,7 @@ def test_a_column_of_labels_is_read_where_it_lies():
     data = np.column_stack([np.eye(3), [0, 2, 2]])
     labels = asarray(Foreign(data))[:, -1]
     np.testing.assert_array_equal(np.asarray(labels), [0, 2, 2])
+    np.testing.assert_array_equal(np.asarray(asarray(np.ones((2, 3))) + labels), [[1, 3, 3]] * 2)
     column = labels[:, None]
     assert column.shape == (3, 1)
     column += 1.0
