@@ -3,8 +3,9 @@
 The threads of a block run one after the other from barrier to barrier, in an order that changes from one to the next.
 It refuses what the simulator lets pass: barriers that not all threads reach, or at different lines; an element of
 memory that two threads touch between two barriers, or two blocks at all, one of them writing another value; negative
-indices; more than 1024 threads or 48 KiB of shared memory. Memory that nobody wrote is NaN, or 0xAA…. An observer sees
-every access (`cuda_traffic`).
+indices; more than 1024 threads or 48 KiB of shared memory; another shape for an array that does not lie in one piece,
+to which numba-cuda gives wrong strides or none. Memory that nobody wrote is NaN, or 0xAA…. An observer sees every
+access (`cuda_traffic`).
 """
 
 import sys
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel, kernelapi
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
 SHARED_BYTES, THREADS = 48 * 1024, 1024
 
@@ -218,10 +220,18 @@ def run_block(self, grid_point, *arguments):
         threads = alive[::-1]
 
 
+def reshape(self, *shape):
+    """Stand in for FakeCUDAArray.reshape, which copies where a real one cannot; like that, it forgets the stream."""
+    if not self.is_c_contiguous():
+        raise NotImplementedError("another shape for an array that does not lie in one piece")
+    return FakeCUDAArray(self._ary.reshape(*shape))
+
+
 def install():
     """Replace the simulator's scheduler, memory and arrays."""
     kernel.BlockManager.run = run_block
     kernel.FakeWithinKernelCUDAArray = lambda array: Checked(array._ary)
+    FakeCUDAArray.reshape = reshape
     kernelapi.FakeCUDAShared = SharedMemory
     kernelapi.FakeCUDALocal = LocalMemory
     kernelapi.threading = SimpleNamespace(current_thread=getcurrent)

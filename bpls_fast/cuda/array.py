@@ -86,7 +86,8 @@ class Array:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         interface = runtime.interface_of(self.data)
-        return {**interface, "stream": runtime.stream_handle() or interface.get("stream")}
+        default = 1  # None would say that there is nothing to wait for
+        return {**interface, "stream": runtime.stream_handle() or interface["stream"] or default}
 
     def __dlpack__(
         self,
@@ -113,16 +114,23 @@ class Array:
         """Give a view by slices, or a copy of the rows that an array of integers names."""
         if isinstance(key, (np.ndarray, Array)):
             return take(self, key)
-        if isinstance(key, tuple) and None in key:  # a vector as a column
-            return self.reshape(len(self), 1)
-        return Array(self.data[key])
+        if isinstance(key, tuple) and None in key:
+            if self.ndim != 1 or key != (slice(None), None):
+                raise IndexError("a new axis makes a vector a column, [:, None]; expected no other")
+            return Array(_column(self))
+        return _view(self, key)
 
-    def __setitem__(self, key: Any, values: Array) -> None:
-        _copy(values, self[key])
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Copy values of the same shape to a view by slices."""
+        if isinstance(key, (np.ndarray, Array)):
+            raise TypeError("rows are set by an array of their numbers; expected slices")
+        _copy(asarray(values), self[key])
 
     def reshape(self, *shape: Any) -> Array:
-        """Give a view of another shape; the array must lie in one piece."""
-        return Array(self.data.reshape(*shape))
+        """Give a view of another shape, or a copy where the array does not lie in one piece."""
+        # numba-cuda would give columns in one piece the strides of rows, without a copy.
+        data = self.data if self.data.is_c_contiguous() else self.copy().data
+        return Array(data.reshape(*shape).bind(data.stream))
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         """Give a copy of this dtype, which lies in one piece; without `copy` itself if it has the dtype."""
@@ -138,14 +146,16 @@ class Array:
 
     def sum(self, dtype: Any = np.float64) -> Any:
         """Give the sum of all elements, which is made on the device, in float64."""
-        whole = self if self.data.is_c_contiguous() else self.copy()
-        total = column_totals("values", whole.reshape(self.size, 1), None, None)
+        total = column_totals("values", self.reshape(self.size, 1), None, None)
         return np.asarray(total)[0, 0].astype(dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None) -> Any:
+        given = out[0] if out else None
         if method != "__call__" or ufunc not in _UFUNCS or len(inputs) != 2:
             return NotImplemented
-        return _arithmetic(_UFUNCS[ufunc], *inputs, out[0] if out else None)
+        if not (given is None or isinstance(given, Array)):
+            return NotImplemented
+        return _arithmetic(_UFUNCS[ufunc], *inputs, given)
 
     def __add__(self, other: Any) -> Array:
         return _arithmetic("add", self, other, None)
@@ -208,17 +218,23 @@ def asarray(values: Any) -> Array:
     """Give what is on the device as it is, without a copy, and move what is not."""
     if isinstance(values, Array):
         return values
-    interface = getattr(values, "__cuda_array_interface__", None)
-    if interface is not None:
-        return Array(runtime.from_interface(interface, values))
+    kind = None
     if not isinstance(values, (np.ndarray, HostRows)) and hasattr(values, "__dlpack_device__"):
-        kind = values.__dlpack_device__()[0]
-        if kind == dlpack.CUDA:
-            # Work of the producer is done before what this stream, 1 for the default one, is given from now on.
-            capsule = values.__dlpack__(stream=runtime.stream_handle() or 1)
-            return Array(runtime.from_interface(*dlpack.imported(capsule)))
-        if runtime.simulated and kind == dlpack.CPU:
-            return Array(runtime.from_interface(*dlpack.imported(values.__dlpack__())))
+        kind, number = values.__dlpack_device__()
+        if kind == dlpack.CUDA and number != runtime.device_number():
+            raise ValueError(
+                f"an array is on CUDA device {number}; expected device {runtime.device_number()}, which is in use"
+            )
+    interface = getattr(values, "__cuda_array_interface__", None)
+    # An interface without a stream, as torch's, does not say what is to be waited for: DLPack does.
+    if interface is not None and ("stream" in interface or kind != dlpack.CUDA):
+        return Array(runtime.from_interface(interface, values))
+    if kind == dlpack.CUDA:
+        # Work of the producer is done before what this stream, 1 for the default one, is given from now on.
+        capsule = values.__dlpack__(stream=runtime.stream_handle() or 1)
+        return Array(runtime.from_interface(*dlpack.imported(capsule)))
+    if runtime.simulated and kind == dlpack.CPU:
+        return Array(runtime.from_interface(*dlpack.imported(values.__dlpack__())))
     return Array(runtime.upload(np.asarray(values)))
 
 
@@ -261,30 +277,92 @@ def each(kernel: Any, out: Any, *arguments: Any) -> None:
 
 
 def matrices(*arrays: Array) -> tuple[Any, ...]:
-    """Give arrays of one shape, or of one element, for kernels of elements: one column if all lie in one piece."""
-    if all(array.data.is_c_contiguous() for array in arrays):
-        return tuple(array.data.reshape(array.size, 1) for array in arrays)
+    """Give arrays of one shape, or of one element, for kernels of elements, as `flat` does.
+
+    Vectors, and arrays that all lie in one piece, are one column.
+    """
+    if all(array.ndim == 1 or array.data.is_c_contiguous() for array in arrays):
+        return tuple(map(_column, arrays))
     return tuple(map(flat, arrays))
 
 
 def flat(array: Array) -> Any:
-    """Give a matrix for kernels: the last axis, and all others as one."""
+    """Give a matrix for kernels: the last axis, and all others as one.
+
+    It is a view, but for arrays of more than two axes that do not lie in one piece: those must not be written.
+    """
     if array.ndim == 2:
         return array.data
+    if array.ndim == 1 and not array.data.is_c_contiguous():
+        strides = (array.dtype.itemsize, *array.data.strides)
+        return runtime.strided(array.data, (1, len(array)), strides)
     width = array.shape[-1] if array.ndim else 1
-    whole = array if array.data.is_c_contiguous() else array.copy()
-    return whole.data.reshape(array.size // max(width, 1), width)
+    return array.reshape(array.size // max(width, 1), width).data
+
+
+def _column(array: Array) -> Any:
+    """Give a vector, or an array in one piece, as a column; a view."""
+    if array.data.is_c_contiguous():
+        return array.reshape(array.size, 1).data
+    strides = (*array.data.strides, array.dtype.itemsize)
+    return runtime.strided(array.data, (len(array), 1), strides)
+
+
+def _view(array: Array, key: Any) -> Array:
+    """Give a view by numbers and slices, for the first axes or all."""
+    # Those of numba-cuda are empty for negative strides, and wrong for columns in one piece with an axis of one.
+    keys = key if isinstance(key, tuple) else (key,)
+    if len(keys) > array.ndim:
+        raise IndexError(f"{len(keys)} indices are given; expected {array.ndim}, one for each axis")
+    keys = (*keys, *[slice(None)] * (array.ndim - len(keys)))
+    shape, strides, offset = [], [], 0
+    for length, stride, at in zip(array.shape, array.data.strides, keys, strict=True):
+        places: Any = range(length)[at]
+        if isinstance(places, range):
+            shape.append(len(places))
+            strides.append(places.step * stride)
+            offset += places.start * stride if places else 0
+        else:
+            offset += places * stride
+    return Array(runtime.strided(array.data, tuple(shape), tuple(strides), offset))
 
 
 def take(rows: Array, chosen: Any, out: Array | None = None) -> Array:
-    """Gather rows by their numbers."""
-    chosen = asarray(chosen if isinstance(chosen, Array) else np.asarray(chosen, np.int64))
-    result = empty((len(chosen), *rows.shape[1:]), rows.dtype) if out is None else out
+    """Gather rows by their numbers, which are checked on the host."""
+    numbers = np.asarray(chosen)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise TypeError(
+            f"rows are chosen by an array of shape {numbers.shape} and dtype {numbers.dtype}; expected a vector of "
+            "integers"
+        )
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(rows):
+        raise IndexError(
+            f"rows {numbers.min()} to {numbers.max()} are chosen of {len(rows)}; expected 0 to {len(rows) - 1}"
+        )
+    shape = (len(numbers), *rows.shape[1:])
+    if out is not None and out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}; expected {shape}")
+    result = empty(shape, rows.dtype) if out is None or not _writable(out) else out
     if result.size:
-        source = rows.data if rows.ndim == 2 else rows.data.reshape(len(rows), 1)
-        target = result.data if rows.ndim == 2 else result.data.reshape(len(result), 1)
-        each(elements.take_kernel(), target, source, chosen.data)
-    return result
+        on_gpu = chosen if isinstance(chosen, Array) else asarray(numbers.astype(np.int64))
+        each(elements.take_kernel(), _rows(result), _rows(rows), on_gpu.data)
+    if out is not None and out is not result:
+        _copy(result, out)
+    return result if out is None else out
+
+
+def _rows(array: Array) -> Any:
+    """Give a matrix whose rows are those of an array that has some; a view of what is `_writable`."""
+    if array.ndim == 2:
+        return array.data
+    if array.ndim == 1:
+        return _column(array)
+    return array.reshape(len(array), array.size // len(array)).data
+
+
+def _writable(array: Array) -> bool:
+    """Say whether `flat`, `matrices` and `_rows` give a view, for kernels to write."""
+    return array.ndim <= 2 or bool(array.data.is_c_contiguous())
 
 
 def gather(rows: Array | HostRows, chosen: NDArray[np.intp], out: Array) -> Array:
@@ -324,23 +402,38 @@ def add_up(partial: Array, total: Array, *, symmetric: bool) -> None:
 
 
 def _copy(source: Array, target: Array) -> None:
-    if target.size:
+    if source.shape != target.shape:
+        raise ValueError(f"values have shape {source.shape}; expected {target.shape}")
+    if not target.size:
+        return
+    if _writable(source) and _writable(target):
         values, out = matrices(source, target)
         each(elements.copy_kernel(), out, values)
+        return
+    for k in range(len(target)):
+        _copy(source[k], target[k])
 
 
 def _arithmetic(what: str, a: Any, b: Any, out: Array | None) -> Array:
     """Compute on the device; numbers take the type of the array beside them, as in NumPy."""
     dtype = np.result_type(*(x.dtype if isinstance(x, (Array, np.ndarray)) else x for x in (a, b)))
     a, b = _operand(a, dtype), _operand(b, dtype)
-    result = empty(np.broadcast_shapes(a.shape, b.shape), dtype) if out is None else out
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    if out is not None and out.shape != shape:
+        raise ValueError(f"the result has shape {shape}; expected {out.shape}, to write it there")
+    alike = all(x.size == 1 or x.shape == shape for x in (a, b))
+    if len(shape) > 2 and not alike:
+        raise ValueError(
+            f"arrays have shapes {a.shape} and {b.shape}; expected at most two axes, one shape, or a number"
+        )
+    result = empty(shape, dtype) if out is None or not _writable(out) else out
     if result.size:
-        if all(x.size == 1 or x.shape == result.shape for x in (a, b)):
-            left, right, target = matrices(a, b, result)
-        else:
-            left, right, target = flat(a), flat(b), flat(result)
+        operands = (a, b, result)
+        left, right, target = matrices(*operands) if alike else tuple(map(flat, operands))
         each(elements.arithmetic_kernel(what), target, left, right)
-    return result
+    if out is not None and out is not result:
+        _copy(result, out)
+    return result if out is None else out
 
 
 def _operand(x: Any, dtype: Any) -> Array:

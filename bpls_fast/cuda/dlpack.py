@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["CPU", "CUDA", "export", "imported"]
 
 CPU, CUDA = 1, 2
-_KINDS = {"i": 0, "u": 1, "f": 2}
+_KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}
 
 
 class _Tensor(ctypes.Structure):

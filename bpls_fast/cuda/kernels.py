@@ -192,7 +192,7 @@ def solve(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
     """Give W with (G + ridge·I) W = C, float64; the upper triangle of G is used."""
     g, c = _floats(G, "G", 2), _floats(C, "C", 2)
     W = _solve(_batch(g), _batch(c), eps, relative, alone=True)
-    return _given(Array(W.data.reshape(*W.shape[1:])), G, C)
+    return _given(W.reshape(*W.shape[1:]), G, C)
 
 
 def solve_batched(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
@@ -290,7 +290,7 @@ def _check_pivots(failed: NDArray[Any], ridge: NDArray[Any], n: int, alone: bool
 
 
 def _batch(matrix: Array) -> Array:
-    return Array(matrix.data.reshape(1, *matrix.shape))
+    return matrix.reshape(1, *matrix.shape)
 
 
 # ---- layers
@@ -309,7 +309,7 @@ def linear(
 
     def layer(rows: Any) -> Any:
         result = _layer("forward", activation, rows, W, None, bias, out, check_finite)
-        return _given(result, A, W, out)
+        return _written(result, out, A, W)
 
     return layer(A) if on_device(A) or out is not None else by_halves(layer, np.asarray(A))
 
@@ -326,12 +326,14 @@ def tangent(
 ) -> Any:
     """Give J (A W + b), with the Jacobian J of the activation where it has the values N."""
     values = _floats(N, "N", 2)
-    aside = None if out is N else out  # what is read must not be overwritten on the way
-    result = _layer("tangent", activation, A, W, values, bias, aside, check_finite)
-    if out is N:
-        values[:] = result
-        result = values
-    return _given(result, A, W, N, out)
+    given = asarray(out) if on_device(out) else None
+    if given is None or not _overlap(given, values):
+        result = _layer("tangent", activation, A, W, values, bias, out, check_finite)
+    else:  # what is read must not be overwritten on the way
+        _check_same(given, values, "out")
+        given[:] = _layer("tangent", activation, A, W, values, bias, None, check_finite)
+        result = given
+    return _written(result, out, A, W, N)
 
 
 def residual(
@@ -339,7 +341,7 @@ def residual(
 ) -> Any:
     """Give B - (A W + b)."""
     result = _layer("residual", "identity", A, W, _floats(B, "B", 2), bias, out, check_finite)
-    return _given(result, A, W, B, out)
+    return _written(result, out, A, W, B)
 
 
 def target(
@@ -375,16 +377,14 @@ def _layer(
     real: np.dtype[Any] = np.dtype(
         np.float64 if np.float64 in (rows.dtype, weights.dtype) else np.float32
     )
-    result = empty((len(rows), weights.shape[1]), real) if out is None else asarray(out)
-    for name_, array in (("out", result), ("N", other)):
-        if array is not None and (array.shape, array.dtype) != (
-            (len(rows), weights.shape[1]),
-            real,
-        ):
+    shape = (len(rows), weights.shape[1])
+    given = asarray(out) if on_device(out) else None if out is None else np.asarray(out)
+    for name_, array in (("out", given), ("N", other)):
+        if array is not None and (array.shape, array.dtype) != (shape, real):
             raise ValueError(
-                f"{name_} has shape {array.shape} and dtype {array.dtype}; expected "
-                f"{(len(rows), weights.shape[1])} and {real}"
+                f"{name_} has shape {array.shape} and dtype {array.dtype}; expected {shape} and {real}"
             )
+    result = given if isinstance(given, Array) else empty(shape, real)
     tile = layers.TILE[real]
     if name == "softmax" and weights.shape[1] > tile.side:
         return _wide_softmax(ending, rows, weights, other, bias, result, margin)
@@ -625,6 +625,23 @@ def _check_sums(sums: list[Array], operands: dict[str, Any]) -> None:
             raise ValueError(
                 f"{names} has values whose products overflow; scale the columns or convert to float64"
             ) from None
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    """Say whether the memory of two arrays overlaps, or lies so closely that it might."""
+    if not a.size or not b.size:
+        return False
+    (first, beyond), (other, beyond_other) = runtime.extent(a.data), runtime.extent(b.data)
+    return first < beyond_other and other < beyond
+
+
+def _written(result: Array, out: Any, *arguments: Any) -> Any:
+    """Give `out`, where given, with the result in it, else the result as `_given` does."""
+    if out is None:
+        return _given(result, *arguments)
+    if not on_device(out):
+        np.asarray(out)[...] = np.asarray(result)
+    return out
 
 
 def _given(result: Array, *arguments: Any) -> Any:

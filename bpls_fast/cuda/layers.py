@@ -3,7 +3,8 @@
 A block makes one tile of the result; the tiles of A and W that it needs go through shared memory, a slab of inputs at
 a time. The columns of A are stored as rows, padded by 16 bytes: no two threads of a warp meet in a bank, and a thread
 reads its rows in pieces of 16 bytes. Its columns are apart, so that threads write next to each other. Softmax, which
-needs whole rows, is part of the kernel where a row is no wider than a tile.
+needs whole rows, is part of the kernel where a row is no wider than a tile; what its threads tell each other, once a
+tile, is written by up to eight of them to one bank.
 """
 
 from __future__ import annotations

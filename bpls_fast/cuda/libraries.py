@@ -54,6 +54,19 @@ def triangular() -> Any:
     return solve_triangular
 
 
+def raising() -> Any:
+    """Give the context in which `cupy` raises where a matrix is not definite; by itself it does not say so."""
+    from cupyx import errstate
+
+    return errstate(linalg="raise")
+
+
+def shared(library: Any, array: Array) -> Any:
+    """Give an array to `cupy`, which works on the stream in use like our kernels: nothing is to be waited for."""
+    interface = {**array.__cuda_array_interface__, "stream": None}
+    return library.asarray(runtime.Described(interface, array))
+
+
 def products(
     A: Array, B: Array, weight: Array | None, partial: Array, place: slice, ones: int, ones_B: int
 ) -> bool:
@@ -63,19 +76,23 @@ def products(
     alike = A.dtype == B.dtype == partial.dtype
     if library is None or n < SMALLEST_PRODUCT or not alike or (place.stop - place.start) % count:
         return False
-    with library.cuda.ExternalStream(runtime.stream_handle()):
-        a, b, tiles = library.asarray(A)[place], library.asarray(B)[place], library.asarray(partial)
-        left = library.ones((len(a), 1), a.dtype)
-        if weight is not None:
-            left *= library.asarray(weight)[place, None].astype(a.dtype)
-            a = a * left
-        a, b, left = (x.reshape(count, -1, x.shape[1]) for x in (a, b, left))
-        tiles[:, :n, :m] = library.matmul(a.transpose(0, 2, 1), b)
-        if ones:
-            tiles[:, n:, :m] = library.matmul(left.transpose(0, 2, 1), b)
-        if ones_B:
-            tiles[:, :n, m:] = a.sum(axis=1)[:, :, None]
-            tiles[:, n:, m:] = left.sum(axis=1)[:, :, None]
+    try:
+        with library.cuda.ExternalStream(runtime.stream_handle()):
+            a, b, tiles = (shared(library, x) for x in (A, B, partial))
+            a, b = a[place], b[place]
+            left = library.ones((len(a), 1), a.dtype)
+            if weight is not None:
+                left *= shared(library, weight)[place, None].astype(a.dtype)
+                a = a * left
+            a, b, left = (x.reshape(count, -1, x.shape[1]) for x in (a, b, left))
+            tiles[:, :n, :m] = library.matmul(a.transpose(0, 2, 1), b)
+            if ones:
+                tiles[:, n:, :m] = library.matmul(left.transpose(0, 2, 1), b)
+            if ones_B:
+                tiles[:, :n, m:] = a.sum(axis=1)[:, :, None]
+                tiles[:, n:, m:] = left.sum(axis=1)[:, :, None]
+    except MemoryError:  # our kernels need none
+        return False
     return True
 
 
@@ -84,18 +101,17 @@ def solve(S: Array, n: int) -> bool:
     library = cupy()
     if library is None or n < SMALLEST_SYSTEM:
         return False
-    with library.cuda.ExternalStream(runtime.stream_handle()):
-        system = library.asarray(S)[0]
-        lower = library.tril(system[:n])
-        diagonal = lower.diagonal()
-        try:
+    try:
+        with library.cuda.ExternalStream(runtime.stream_handle()), raising():
+            system = shared(library, S)[0]
+            lower = library.tril(system[:n])
             factor = library.linalg.cholesky(lower + library.tril(lower, -1).T)
-        except np.linalg.LinAlgError:
-            return False
-        least = n * float(np.finfo(float).eps)
-        if not bool((factor.diagonal() ** 2 > least * diagonal).all()):
-            return False
-        solve_triangular = triangular()
-        half = solve_triangular(factor, system[n:].T, lower=True)
-        system[n:] = solve_triangular(factor.T, half, lower=False).T
+            pivots, least = factor.diagonal(), n * float(np.finfo(float).eps)
+            if not bool(((pivots > 0) & (pivots**2 > least * lower.diagonal())).all()):
+                return False
+            solve_triangular = triangular()
+            half = solve_triangular(factor, system[n:].T, lower=True)
+            system[n:] = solve_triangular(factor.T, half, lower=False).T
+    except (np.linalg.LinAlgError, MemoryError):
+        return False
     return True

@@ -99,29 +99,47 @@ def free_bytes() -> float:
     return np.inf if simulated else float(cuda.current_context().get_memory_info().free)
 
 
+class Described:
+    """Memory of the device by its array interface; `owner` keeps it alive, and is let go with it."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__cuda_array_interface__ = self.__array_interface__ = interface
+        self.owner = owner
+
+
 def from_interface(interface: dict[str, Any], owner: Any) -> Any:
     """Give the device's view of memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
-
-    class Described:
-        __cuda_array_interface__ = interface
-        __array_interface__ = interface
-        kept = owner
-
+    described = Described(interface, owner)
     if simulated:
         view = empty(0, np.uint8)
-        view._ary = np.asarray(Described())
+        view._ary = np.asarray(described)
         return view
-    return cuda.as_cuda_array(Described())
+    return cuda.as_cuda_array(described)
 
 
 def interface_of(data: Any) -> dict[str, Any]:
     """Describe memory of the device for others."""
-    described: dict[str, Any] = (
-        {**data._ary.__array_interface__, "version": 3, "stream": None}
-        if simulated
-        else data.__cuda_array_interface__
-    )
-    return described
+    described = data._ary.__array_interface__ if simulated else data.__cuda_array_interface__
+    # numba-cuda leaves out strides of 0, too.
+    strides = None if data.is_c_contiguous() else tuple(data.strides)
+    stream = _handle(data.stream) or None
+    return {**described, "strides": strides, "version": 3, "stream": stream}
+
+
+def strided(data: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
+    """Give a view of memory of the device by other strides, which are bytes like the offset."""
+    interface = interface_of(data)
+    address, read_only = interface["data"]
+    place = {"shape": shape, "strides": strides, "data": (address + offset, read_only)}
+    return from_interface({**interface, **place, "stream": None}, data).bind(data.stream)
+
+
+def extent(data: Any) -> tuple[int, int]:
+    """Give the addresses of the first byte of an array and of the one after its last; it must have elements."""
+    address = interface_of(data)["data"][0]
+    spans = [(n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)]
+    last = address + sum(max(0, span) for span in spans)
+    return address + sum(min(0, span) for span in spans), last + data.dtype.itemsize
 
 
 @contextlib.contextmanager
@@ -165,8 +183,11 @@ def _as_stream(on: Any) -> Any:
 
 def stream_handle() -> int:
     """Give the handle of the current stream, 0 for the default one."""
-    current = _stream.get()
-    handle = getattr(current, "handle", 0)
+    return _handle(_stream.get())
+
+
+def _handle(of_stream: Any) -> int:
+    handle = getattr(of_stream, "handle", 0)
     return int(getattr(handle, "value", handle) or 0)
 
 
@@ -191,7 +212,7 @@ def devices() -> list[dict[str, str]]:
 
 def device_number() -> int:
     """Give the number of the device that is in use."""
-    return int(cuda.get_current_device().id)
+    return 0 if simulated else int(cuda.get_current_device().id)
 
 
 def _describe(device: Any) -> dict[str, str]:

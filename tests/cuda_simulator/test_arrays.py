@@ -1,6 +1,7 @@
 """Arrays of the device: views, arithmetic, other libraries' memory without a copy, streams."""
 
 import gc
+import weakref
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -49,6 +50,107 @@ def test_memory_of_any_strides_is_read():
             np.testing.assert_array_equal(np.asarray(asarray(make(values))), values)
             G = bf.gram(asarray(make(values)))
             np.testing.assert_allclose(np.asarray(G), values.T @ values)
+
+
+CUBE = np.arange(60.0).reshape(3, 4, 5)
+STRIDED = {
+    "transposed": lambda a: a[0].T,
+    "columns": lambda a: a[1, :, ::2],
+    "one column": lambda a: a[1, :, 3],
+    "backwards": lambda a: a[1, ::-1, 3],
+    "repeated": lambda a: np.broadcast_to(a[1, 2, :], (3, 5)),
+    "a middle axis": lambda a: a[:, 1, :],
+    "three axes": lambda a: a[:, 1:3, ::2],
+    "three axes by columns": lambda a: a.T,
+    "a first axis of one": lambda a: a[:1].T[::-1].T,
+    "four axes": lambda a: a.reshape(3, 2, 2, 5)[:, :, :, 1:],
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_arrays_of_any_strides_and_axes_are_copied_and_computed_with(name):
+    values = STRIDED[name](CUBE)
+    ours = asarray(Foreign(values))
+    np.testing.assert_array_equal(np.asarray(ours), values)
+    np.testing.assert_array_equal(np.asarray(ours.copy()), values)
+    np.testing.assert_array_equal(np.asarray(ours.reshape(values.size)), values.reshape(-1))
+    np.testing.assert_array_equal(np.asarray(ours + ours * 2.0), 3 * values)
+    np.testing.assert_array_equal(np.asarray(1.0 - ours), 1.0 - values)
+    assert ours.sum() == values.sum()
+    expected = bf.activations["tanh"].forward(values)
+    np.testing.assert_allclose(np.asarray(bf.activations["tanh"].forward(ours)), expected)
+    rows = np.array([1, 0]) if len(values) > 1 else np.array([0, 0])
+    np.testing.assert_array_equal(np.asarray(ours[rows]), values[rows])
+
+
+@pytest.mark.parametrize("name", [name for name in STRIDED if name != "repeated"])
+def test_views_of_any_strides_and_axes_are_written(name):
+    memory = CUBE.copy()
+    view = STRIDED[name](memory)
+    before, ours = view.copy(), asarray(Foreign(view))
+    ours += 1.0
+    np.testing.assert_array_equal(view, before + 1)
+    np.multiply(ours, ours, out=ours)
+    np.testing.assert_array_equal(view, (before + 1) ** 2)
+    ours[:] = asarray(before)
+    np.testing.assert_array_equal(memory, CUBE)
+    array.take(asarray(before), np.arange(len(before))[::-1], ours)
+    np.testing.assert_array_equal(view, before[::-1])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        1,
+        -1,
+        slice(1, 3),
+        slice(None, None, -1),
+        slice(2, 2),
+        (slice(None), 2),
+        (slice(None, None, -2), slice(1, None)),
+        (0, slice(3, 0, -1)),
+        (2, 1),
+    ],
+)
+def test_views_are_those_of_numpy(key):
+    for values in (VALUES, VALUES.T, VALUES[::-1, ::-1], CUBE, CUBE.T, CUBE[:1].T, CUBE[:0]):
+        try:
+            expected = values[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                asarray(Foreign(values))[key]
+            continue
+        found = asarray(Foreign(values))[key]
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    with pytest.raises(IndexError, match="3 indices are given; expected 2"):
+        asarray(VALUES)[1, 1, 1]
+
+
+def test_systems_of_any_strides_are_solved():
+    A = np.random.default_rng(0).normal(size=(9, 5))
+    G, B = A.T @ A, np.random.default_rng(1).normal(size=(3, 5))
+    wide = np.zeros((5, 10))
+    wide[:, ::2] = G
+    for system, sides in ((G, B.T), (wide[:, ::2], B.T), (np.asfortranarray(G), B.T[:, ::2])):
+        found = bf.solve(asarray(Foreign(system)), asarray(Foreign(sides)))
+        np.testing.assert_allclose(np.asarray(found), bf.solve(G, sides.copy()), rtol=1e-10)
+    systems, sides = np.stack([G, 2 * G]), np.stack([B, 3 * B]).transpose(0, 2, 1)
+    for given in (np.asfortranarray(systems), systems[::-1]):
+        found = bf.solve_batched(asarray(Foreign(given)), asarray(Foreign(sides)))
+        expected = bf.solve_batched(given.copy(), sides.copy())
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10)
+
+
+def test_a_column_of_labels_is_read_where_it_lies():
+    data = np.column_stack([np.eye(3), [0, 2, 2]])
+    labels = asarray(Foreign(data))[:, -1]
+    np.testing.assert_array_equal(np.asarray(labels), [0, 2, 2])
+    np.testing.assert_array_equal(np.asarray(asarray(np.ones((2, 3))) + labels), [[1, 3, 3]] * 2)
+    column = labels[:, None]
+    assert column.shape == (3, 1)
+    column += 1.0
+    np.testing.assert_array_equal(data[:, -1], [1, 3, 3])
 
 
 def test_others_read_our_memory_without_a_copy():
@@ -101,6 +203,23 @@ def test_a_tensor_that_was_taken_is_given_back():
     assert given == [address]
 
 
+@pytest.mark.parametrize("make", [Foreign, ByDlpack])
+def test_the_memory_of_others_is_let_go_at_once(make):
+    values = VALUES.copy()
+    alive = weakref.ref(values)
+    gc.disable()
+    try:
+        column = asarray(make(values)).reshape(3, 4)[:, 1][:, None]
+        del values
+        assert alive() is not None
+        # Not by a kernel: the scheduler remembers the arrays of its last launch.
+        np.testing.assert_array_equal(column.data._ary, VALUES.reshape(3, 4)[:, 1:2])
+        del column
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 def test_tensors_of_a_stream_are_asked_for_on_ours():
     asked = []
 
@@ -119,6 +238,46 @@ def test_tensors_of_a_stream_are_asked_for_on_ours():
     with cuda.stream(SimpleNamespace(handle=42, synchronize=lambda: None)):
         asarray(given)
     assert asked == [1, 42]
+
+
+def test_an_interface_without_a_stream_is_left_for_dlpack():
+    asked = []
+
+    def capsule(stream):
+        asked.append(stream)
+        return VALUES.__dlpack__()
+
+    interface = {**VALUES.__array_interface__, "version": 2}
+    for given, expected in ((interface, [1]), ({**interface, "stream": 1}, [])):
+        asked.clear()
+        both = SimpleNamespace(
+            __cuda_array_interface__=given,
+            __dlpack__=capsule,
+            __dlpack_device__=lambda: (dlpack.CUDA, 0),
+        )
+        np.testing.assert_array_equal(np.asarray(asarray(both)), VALUES)
+        assert asked == expected
+
+
+def test_an_array_of_another_device_is_refused():
+    given = ByDlpack(VALUES)
+    given.__dlpack_device__ = lambda: (dlpack.CUDA, 1)
+    with pytest.raises(ValueError, match="on CUDA device 1; expected device 0"):
+        bf.gram(given)
+
+
+def test_exported_arrays_name_the_stream_that_made_them():
+    with cuda.stream(SimpleNamespace(handle=42, synchronize=lambda: None)):
+        made = array.empty((2, 3), float)
+    for view in (made, made.reshape(3, 2), made[1:], made[:, 1], made[:, 1][:, None]):
+        assert view.__cuda_array_interface__["stream"] == 42
+    assert asarray(VALUES).__cuda_array_interface__["stream"] == 1  # the default one
+
+
+def test_truth_values_go_through_dlpack():
+    truths = np.array([True, False])
+    assert np.asarray(asarray(ByDlpack(truths))).tolist() == [True, False]
+    assert np.from_dlpack(asarray(truths)).tolist() == [True, False]
 
 
 def test_tensors_are_exported_as_asked():
@@ -178,6 +337,33 @@ def test_arithmetic_is_that_of_numpy():
     np.testing.assert_array_equal(np.asarray(ours), (a - b) * 2 - a)
     with pytest.raises(TypeError):
         np.exp(ours)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda a: a[np.array([True, False, True, False])], TypeError, "expected a vector of int"),
+        (lambda a: a[asarray(np.ones(4, bool))], TypeError, "dtype bool"),
+        (lambda a: a[np.array([0.0])], TypeError, "dtype float64"),
+        (lambda a: a[np.array([[0]])], TypeError, r"shape \(1, 1\)"),
+        (lambda a: a[np.array([0, 4])], IndexError, "rows 0 to 4 are chosen of 4; expected 0 to 3"),
+        (lambda a: a[np.array([-1])], IndexError, "rows -1 to -1"),
+        (lambda a: array.take(a, np.array([0]), a), ValueError, r"out has shape \(4, 3\)"),
+        (lambda a: a[None, :], IndexError, "expected no other"),
+        (lambda a: a.__setitem__(slice(None), asarray(VALUES[:2])), ValueError, r"shape \(2, 3\)"),
+        (lambda a: a.__setitem__(np.array([0]), asarray(VALUES[:1])), TypeError, "expected slices"),
+        (lambda a: a.__iadd__(np.ones((2, 4, 3))), ValueError, r"expected \(4, 3\)"),
+        (lambda a: a[:1].__iadd__(a), ValueError, r"result has shape \(4, 3\); expected \(1, 3\)"),
+        (lambda a: a + np.ones((2, 4, 3)), ValueError, "expected at most two axes"),
+        (lambda a: a + np.ones(4), ValueError, "broadcast"),
+        (lambda a: np.add(a, 1.0, out=np.ones((4, 3))), TypeError, "__array_ufunc__"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, error, message):
+    ours = asarray(VALUES)
+    with pytest.raises(error, match=message):
+        call(ours)
+    np.testing.assert_array_equal(np.asarray(ours), VALUES)
 
 
 def test_copies_have_their_own_memory_and_type():
@@ -298,11 +484,8 @@ class NumpyAsCupy:
     """NumPy by the names of CuPy: what is tested is what we ask of it."""
 
     ones, matmul, tril, linalg = np.ones, np.matmul, np.tril, np.linalg
+    asarray = np.asarray
     cuda = SimpleNamespace(ExternalStream=lambda _: nullcontext())
-
-    @staticmethod
-    def asarray(ours):
-        return ours.data._ary
 
 
 @pytest.fixture
@@ -310,6 +493,7 @@ def cupy(monkeypatch):
     linalg = pytest.importorskip("scipy.linalg")
     monkeypatch.setattr(libraries, "cupy", lambda: NumpyAsCupy)
     monkeypatch.setattr(libraries, "triangular", lambda: linalg.solve_triangular)
+    monkeypatch.setattr(libraries, "raising", nullcontext)
     monkeypatch.setattr(libraries, "SMALLEST_PRODUCT", 2)
     monkeypatch.setattr(libraries, "SMALLEST_SYSTEM", 2)
 
@@ -336,6 +520,30 @@ def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
         with pytest.raises(np.linalg.LinAlgError, match="pivot"):
             bf.solve(singular, C, eps=0, backend="cuda")
     assert libraries.solve.said == [True, False, False]
+
+
+def full(*_):
+    raise MemoryError("CuPy's pool")
+
+
+@pytest.mark.parametrize(
+    "cholesky", [full, lambda G: -np.eye(len(G)), lambda G: np.full_like(G, np.nan)]
+)
+def test_what_the_libraries_cannot_factor_our_kernels_solve(cupy, cholesky, monkeypatch):
+    monkeypatch.setattr(NumpyAsCupy, "linalg", SimpleNamespace(cholesky=cholesky))
+    monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
+    C = np.arange(12.0).reshape(6, 2)
+    G = C @ C.T + np.eye(6)
+    np.testing.assert_allclose(bf.solve(G, C, backend="cuda"), bf.solve(G, C), rtol=1e-10)
+    assert libraries.solve.said == [False]
+
+
+def test_where_the_libraries_have_no_memory_our_kernels_multiply(cupy, monkeypatch):
+    monkeypatch.setattr(NumpyAsCupy, "matmul", full)
+    monkeypatch.setattr(libraries, "products", recorded(libraries.products))
+    A = VALUES / 7
+    np.testing.assert_allclose(bf.gram(A, backend="cuda"), bf.gram(A), rtol=1e-12)
+    assert libraries.products.said == [False]
 
 
 def recorded(function):

@@ -163,6 +163,41 @@ def test_tangents_residuals_and_targets_are_those_of_the_cpu(width, dtype, activ
     np.testing.assert_allclose(target, expected, rtol=tolerance, atol=100 * tolerance)
 
 
+@pytest.mark.parametrize("activation", ["tanh", "softmax"])
+@pytest.mark.parametrize("width", [3, 6])
+def test_results_are_written_where_they_are_wanted(width, activation):
+    A, W = values((7, 5), np.float32), values((5, width), np.float32, 1)
+    N = bf.linear(A, W, activation=activation)
+    tangent = bf.tangent(A, W, N, activation=activation)
+    for on_gpu in (False, True):
+        rows = asarray(A) if on_gpu else A
+        for call, arrays, expected in ((bf.linear, (), N), (bf.tangent, (N,), tangent)):
+            out = np.full_like(N, np.nan)
+            options = {"activation": activation, "out": out, "backend": "cuda"}
+            assert call(rows, W, *arrays, **options) is out
+            np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+    out = np.full_like(N, np.nan)
+    assert surface.residual(asarray(A), W, N, out=out) is out
+    np.testing.assert_allclose(out, N - A @ W, rtol=1e-4, atol=1e-5)
+    out = N.copy()
+    assert bf.tangent(A, W, out, activation=activation, out=out, backend="cuda") is out
+    np.testing.assert_allclose(out, tangent, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softmax"])
+def test_a_tangent_may_overwrite_the_memory_it_reads(activation):
+    A, W = values((7, 5), np.float32), values((5, 3), np.float32, 1)
+    N = bf.linear(A, W, activation=activation)
+    expected = np.asarray(bf.tangent(asarray(A), W, asarray(N), activation=activation))
+    memory = asarray(np.concatenate([N, N]))
+    for at in (0, 1, 7):  # the same memory by another name, some of it, none of it
+        memory[:7] = N
+        out = memory[at : at + 7]
+        found = bf.tangent(asarray(A), W, memory[:7], activation=activation, out=out)
+        assert found is out
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_target_has_a_least_value(dtype):
     N = np.array([[-2.0, 0.5]], dtype)
@@ -301,6 +336,7 @@ def test_the_same_call_gives_the_same_bits():
         (lambda A: kernels.linear(A, A), ValueError, "W has 4 rows; expected 3"),
         (lambda A: kernels.linear(A, A[:3] * np.inf), ValueError, "W contains infinity"),
         (lambda A: kernels.linear(A, A[:3], out=asarray(A[:1])), ValueError, "out has shape"),
+        (lambda A: kernels.linear(A, A[:3], out=A[:1].copy()), ValueError, "out has shape"),
         (lambda A: kernels.tangent(A, A[:3], A[:1]), ValueError, "N has shape"),
         (lambda A: kernels.solve(A, A), ValueError, "G is 4 x 3"),
         (lambda A: kernels.solve(np.eye(3), A), ValueError, "C has shape"),

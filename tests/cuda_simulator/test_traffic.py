@@ -145,6 +145,13 @@ def test_memory_is_asked_as_it_answers_best(name):
     assert seen.efficiency(written=True) > 0.8
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_threads_of_a_row_of_softmax_meet_in_a_bank_at_two_lines_only(dtype):
+    conflicts = sorted(layer(dtype, "softmax").conflicts().values())
+    assert conflicts[-1] == 8
+    assert set(conflicts[:-2]) == {1}
+
+
 def test_conflicts_and_scattered_rows_are_counted():
     def transpose(A, out):
         tile = cuda.shared.array((32, 32), np.float32)
