@@ -385,7 +385,9 @@ def write(run: Run, again: Run | None, output: Path) -> None:
     captions, images = {}, {}
     for name, (caption, figure) in pictures(run).items():
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+        figure.savefig(
+            buffer, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None}
+        )
         captions[name], images[name] = caption, buffer.getvalue()
     page = sections(run, again, list(images))
     folder = output / "benchmarks"
