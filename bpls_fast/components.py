@@ -16,12 +16,12 @@ from bpls_fast.kernels import cross, linear, solve
 from bpls_fast.network import Network
 from bpls_fast.samples import float_of
 
-__all__ = ["Components", "leading_components"]
+__all__ = ["Components", "leading_components", "variance"]
 
 Array = NDArray[Any]
 
 PROBES = 64
-"""Random vectors with which directions are counted."""
+"""Directions are counted with so many random vectors at least."""
 
 POWERS = 4
 """The filter that passes directions with λ above ε / sweeps is applied so many times."""
@@ -45,26 +45,21 @@ class Components(NamedTuple):
         """Give MᵀGM, the Gram matrix of the components."""
         return cross(self.M, linear(G, self.M))
 
-    def network(self, net: Network, G: NDArray[np.float64]) -> Network:
-        """Give the network on components whose first layer is closest to that of `net`, over inputs with XᵀX = G."""
+    def network(self, net: Network, G: NDArray[np.float64], small: NDArray[np.float64]) -> Network:
+        """Give the network on components whose first layer is closest to that of `net`.
+
+        It is over inputs with XᵀX = G, whose components have the Gram matrix `small`.
+        """
         first, *others = net.weights
         inner = copy.copy(net)
         inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
         inner.input_scale = 1.0
-        inner.weights = [self._closest(first, G), *others]
-        return inner
-
-    def _closest(self, W: NDArray[np.float64], G: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give V with M V closest to W; the scales of inputs and ones may be far apart."""
-        small = self.between(G)
+        # The scales of inputs and ones may be far apart.
         scale = 1 / np.sqrt(np.where(small.diagonal() > 0, small.diagonal(), 1.0))[:, np.newaxis]
-        right = scale * cross(self.M, linear(G, W))
-        return scale * solve(small * scale * scale.T, right, eps=1e-9)
-
-    def kept(self, net: Network, inner: Network, G: NDArray[np.float64]) -> float:
-        """Give the share of the variance of a first layer's pre-activations that is left on components."""
-        outer, left = net.weights[0], inner.weights[0]
-        return _variance(self.between(G), left, self.bias) / _variance(G, outer, self.bias)
+        right = scale * cross(self.M, linear(G, first))
+        closest = scale * solve(small * scale * scale.T, right, eps=1e-9)
+        inner.weights = [closest, *others]
+        return inner
 
     def whole(self, inner: Network, net: Network) -> Network:
         """Give the network like `net` that does to inputs what `inner` does to their components."""
@@ -103,10 +98,8 @@ def leading_components(
         basis = basis[:, :count]
         for _ in range(POWERS - 1):
             basis = filtered(basis)
-    except (
-        np.linalg.LinAlgError
-    ):  # a ridge that is too small for its rounding is grown without components
-        return None
+    except np.linalg.LinAlgError:
+        return None  # a ridge that is too small for its rounding is grown without components
     M = np.zeros((n + bias, count + bias))
     sizes = np.sqrt(np.einsum("ij,ij->j", basis, basis))
     M[:n, :count] = basis / np.where(sizes > 0, sizes, 1.0)
@@ -114,7 +107,7 @@ def leading_components(
     return Components(M, bias)
 
 
-def _variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:
+def variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:
     """Give the sum of the variances of X W, from XᵀX with or without a column of ones."""
     if bias:
         G = G - np.outer(G[-1], G[-1]) / G[-1, -1]

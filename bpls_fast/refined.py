@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
 from bpls_fast.backend import host, hosts, memory, on_device, placed, take
-from bpls_fast.components import POWERS, Components, leading_components
+from bpls_fast.components import POWERS, Components, leading_components, variance
 from bpls_fast.kernels import column_sums, gram, linear
 from bpls_fast.network import Network, scaled_inputs
 from bpls_fast.refinement import Refinement, Rows, Weights
@@ -193,12 +193,13 @@ def fit_refined(
             if start == "scaled":
                 begin.weights = scaled_start(begin, sample, random)
         limits = _Limits(max_passes, max_sweeps, tol, patience)
-        sizes = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
+        sizes, planned = (
+            _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows) for _ in range(2)
+        )
         inputs = _Inputs(begin, sample, record)
         del sample
-        if sizes is not None and start == "scaled" and not standardize:
-            planned = _chunk_sizes(len(samples.X), first_chunk(net), chunk_rows)
-            plan = limits.plan(planned or repeat(0), len(samples.X))
+        if planned is not None and start == "scaled" and not standardize:
+            plan = limits.plan(planned, len(samples.X))
             samples, held = inputs.reduced(plan, samples, held, random)
         chunks = None if sizes is None else _Chunks(samples, sizes, random)
         fit = _Fit(inputs, record, samples, held, chunks, output_eps, standardize)
@@ -345,8 +346,10 @@ class _Inputs:
             found = leading_components(G, net.bias, ridge, sweeps, most, random)
             if found is None:
                 return samples, held
-            inner = found.network(net, G)
-            if not found.kept(net, inner, G) > LEAST_VARIANCE:
+            small_G = found.between(G)
+            inner = found.network(net, G, small_G)
+            left = variance(small_G, inner.weights[0], net.bias)
+            if not left > LEAST_VARIANCE * variance(G, net.weights[0], net.bias):
                 return samples, held
             try:
                 scale = net.scale_of(samples.X)
@@ -355,7 +358,7 @@ class _Inputs:
             except MemoryError:
                 return samples, held
             self._components, self.net = found, inner
-            self.G, self.ridge = found.between(G), ridge * gram(found.M)
+            self.G, self.ridge = small_G, ridge * gram(found.M)
             return small, small_held
 
     def whole(self, network: Network) -> Network:

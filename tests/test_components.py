@@ -6,7 +6,7 @@ from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 from bpls_fast import refined
-from bpls_fast.components import ROUND, leading_components
+from bpls_fast.components import ROUND, leading_components, variance
 
 
 def wide_rows(count=6000, kind="uint8", seed=0):
@@ -94,7 +94,7 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     ridge = 7 * G.diagonal().mean()
     components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0))
     net = bf.Network([96, 5, 3], "identity", "identity", bias=bias, seed=0, input_scale=scale)
-    inner = components.network(net, G)
+    inner = components.network(net, G, components.between(G))
     P = components.rows(X, scale)
     assert P.dtype == (np.float64 if kind == "float64" else np.float32)
     outer = components.whole(inner, net)
@@ -103,7 +103,8 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     np.testing.assert_allclose(inner.forward(P), left, atol=1e-4 * spread)
     # What is left out of the inputs is noise: the two networks are nearly the same.
     assert (given - left).std() < 0.15 * spread
-    assert 0.95 < components.kept(net, inner, G) <= 1
+    kept = variance(components.between(G), inner.weights[0], bias)
+    assert 0.95 < kept / variance(G, net.weights[0], bias) <= 1
     small = bf.gram(P.astype(np.float64), bias=bias)
     np.testing.assert_allclose(components.between(G), small, rtol=0, atol=1e-5 * small.max())
 

@@ -71,9 +71,8 @@ def of_text(text: str, dtype: str) -> NDArray[Any] | None:
     if len(labels) * kind.itemsize > LARGEST:
         raise UnreadableError(f"its classes would take more than {LARGEST} bytes")
     if expected is str:
-        "".join(
-            labels
-        ).encode()  # half of a pair of surrogates is no text: UnicodeError, a ValueError
+        # Half of a pair of surrogates is no text: UnicodeError, a ValueError.
+        "".join(labels).encode()
     array = np.array(labels, kind)
     if array.tolist() != labels:
         raise UnreadableError(f"its classes do not fit the type {dtype}")
