@@ -1,6 +1,7 @@
 # The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activation are their public faces.
 from typing import Any
 
+import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -65,6 +66,16 @@ def tangent(
     n_threads: int | None,
     /,
 ) -> NDArray[Any]: ...
+def linear_bytes(
+    A: NDArray[np.uint8],
+    W: NDArray[np.int8],
+    scale: NDArray[np.float32],
+    n_threads: int | None,
+    /,
+) -> NDArray[np.float32]: ...
+def take_rows(
+    X: NDArray[Any], rows: NDArray[np.intp], out: NDArray[Any], n_threads: int | None, /
+) -> None: ...
 def forward(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
 def derivative(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
 def jacobian(

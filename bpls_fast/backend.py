@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bpls_fast import _core
+
 __all__ = [
     "beside",
     "by_halves",
@@ -93,7 +95,10 @@ def memory(shape: tuple[int, ...], dtype: Any, backend: str) -> Any:
 def take(X: Any, chosen: NDArray[np.intp], out: Any) -> Any:
     """Gather rows into `out`."""
     if not on_device(out):
-        return np.take(X, chosen, axis=0, out=out, mode="clip")
+        if X.strides[1] != X.itemsize and X.shape[1] > 1:
+            return np.take(X, chosen, axis=0, out=out, mode="clip")
+        _core.take_rows(X, chosen, out, None)
+        return out
     from bpls_fast.cuda.array import gather
 
     return gather(X, chosen, out)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bpls_fast import _core
 from bpls_fast.kernels import cross, linear, solve
 from bpls_fast.network import Network
 from bpls_fast.samples import float_of
@@ -24,21 +25,37 @@ PROBES = 64
 """Directions are counted with so many random vectors at least."""
 
 POWERS = 4
-"""The filter that passes directions with λ above ε / sweeps is applied so many times."""
+"""The filter that passes the directions that count is applied so many times."""
 
 ROUND = 16
 """Components are a multiple of so many: vectors of the kernels are full."""
 
 
+LARGEST_INTEGER = 127
+"""Of bytes, entries of M are multiples of a number for each column, up to so many times: there is a kernel for that."""
+
+MOST_BYTES = 65_536
+"""It takes so many columns at most."""
+
+
 class Components(NamedTuple):
-    """A map M from inputs to components, both with the ones of a bias: weights V of these are weights M V of those."""
+    """A map M from inputs to components, both with the ones of a bias: weights V of these are weights M V of those.
+
+    For bytes M is, but for the ones, `units` times `integers`, column by column.
+    """
 
     M: NDArray[np.float64]
     bias: bool
+    integers: NDArray[np.int8] | None = None
+    units: NDArray[np.float64] | None = None
 
     def rows(self, X: Array, scale: float) -> Array:
         """Give the components of rows whose inputs are scale·X."""
         inputs, count = (size - self.bias for size in self.M.shape)
+        in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_BYTES
+        if self.integers is not None and self.units is not None and in_place:
+            factors = (scale * self.units).astype(np.float32)
+            return _core.linear_bytes(X, self.integers, factors, None)
         return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
 
     def between(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,8 +91,9 @@ def leading_components(
     sweeps: int,
     most: int,
     random: np.random.Generator,
+    of_bytes: bool,
 ) -> Components | None:
-    """Give the leading directions of inputs with XᵀX = G, or None where more than `most` count.
+    """Give the leading directions of inputs with XᵀX = G, bytes or not, or None where more than `most` count.
 
     A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. They are found by a filter,
     (XᵀX + μI)⁻¹XᵀX, of random vectors: it stops small λ and passes all large ones alike, so that the basis need not be
@@ -100,11 +118,18 @@ def leading_components(
             basis = filtered(basis)
     except np.linalg.LinAlgError:
         return None  # a ridge that is too small for its rounding is grown without components
-    M = np.zeros((n + bias, count + bias))
     sizes = np.sqrt(np.einsum("ij,ij->j", basis, basis))
-    M[:n, :count] = basis / np.where(sizes > 0, sizes, 1.0)
+    basis /= np.where(sizes > 0, sizes, 1.0)
+    integers = units = None
+    if of_bytes:
+        largest = np.abs(basis).max(axis=0)
+        units = np.where(largest > 0, largest, 1.0) / LARGEST_INTEGER
+        integers = np.rint(basis / units).astype(np.int8)
+        basis = integers * units
+    M = np.zeros((n + bias, count + bias))
+    M[:n, :count] = basis
     M[n:, count:] = 1.0
-    return Components(M, bias)
+    return Components(M, bias, integers, units)
 
 
 def variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:

@@ -343,7 +343,8 @@ class _Inputs:
             return samples, held
         with self._record.phase("start"):
             ridge = self._record.report.eps * float(G.diagonal().mean())
-            found = leading_components(G, net.bias, ridge, sweeps, most, random)
+            of_bytes = samples.X.dtype == np.uint8
+            found = leading_components(G, net.bias, ridge, sweeps, most, random, of_bytes)
             if found is None:
                 return samples, held
             small_G = found.between(G)

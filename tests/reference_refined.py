@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     damping: float = 0.5
     conjugacy: float = 0.9
     halvings: int = 6
-    upper_ridge: float = 0.2  # of layers above the first, as a share of eps
+    upper_ridge: float = 0.1  # of layers above the first, as a share of eps
     lengths_eps: float = 1e-9  # where every effect has size 1
 
 
@@ -94,17 +94,20 @@ def standardizing(X, w, bias):
 
 
 def gradients_and_steps(problem, hidden, state):
-    """Pull the residual back layer by layer; the step of each is its least-squares solution, scaled by neuron."""
+    """Pull the residual back layer by layer; the step of each is its least-squares solution, over the curvature."""
     w, bias = problem.w, problem.bias
     gradients, steps = [], []
     pulled, above = w[:, np.newaxis] * state.R, state.W
-    curvature = np.ones(state.R.shape[1])
+    curvature = np.eye(state.R.shape[1])
     for layer in reversed(range(len(hidden))):
         J = derivative_matrices(problem.names[layer], state.Z[layer])
         V = without_bias(above, bias)
         pulled = np.einsum("dij,dj->di", J, pulled @ V.T)
         diagonal = np.einsum("dii->di", J)
-        curvature = (V**2 @ curvature) * (w @ diagonal**2) / w.sum()
+        slopes = np.einsum("d,di,dj->ij", w, diagonal, diagonal) / w.sum()
+        if problem.names[layer] == "softmax" or len(hidden) == 1:
+            slopes = np.diag(slopes.diagonal())  # neurons are taken to be independent
+        curvature = (V @ curvature @ V.T) * slopes
         A = with_ones(state.N[layer - 1] if layer else problem.X, bias)
         G, gradient = A.T @ (w[:, np.newaxis] * A), A.T @ pulled
         M = np.eye(len(G))
@@ -112,7 +115,7 @@ def gradients_and_steps(problem, hidden, state):
             M = standardizing(problem.X, w, bias)
         ridge = problem.eps * (problem.upper_ridge if layer else 1)
         step = M @ np.linalg.solve(ridged(M.T @ G @ M, ridge), M.T @ gradient)
-        step = step / (curvature + problem.damping * curvature.mean())
+        step = np.linalg.solve(ridged(curvature, problem.damping), step.T).T
         gradients.insert(0, gradient / w.sum())
         steps.insert(0, step)
         above = hidden[layer]

@@ -51,7 +51,7 @@ def found(monkeypatch):
 def test_components_span_the_directions_with_large_eigenvalues(bias):
     eigenvalues = np.concatenate([np.linspace(50, 5, 20), np.full(80, 1e-4)])
     G, Q = spectrum_gram(eigenvalues, bias)
-    components = leading_components(G, bias, 10.0, 100, 64, np.random.default_rng(0))
+    components = leading_components(G, bias, 10.0, 100, 64, np.random.default_rng(0), False)
     B = components.M[:100, : components.M.shape[1] - bias]
     assert B.shape[1] == 2 * ROUND  # 20 directions count as much as one each, the others as nothing
     basis, _ = np.linalg.qr(B)
@@ -73,13 +73,13 @@ def test_components_span_the_directions_with_large_eigenvalues(bias):
 )
 def test_no_components_where_they_would_be_many(eigenvalues, ridge, most):
     G, _ = spectrum_gram(eigenvalues, True)
-    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0)) is None
+    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0), False) is None
 
 
 def test_longer_fits_keep_more_directions():
     G, _ = spectrum_gram(np.geomspace(100, 1e-4, 100), False)
     counts = [
-        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0)).M.shape[1]
+        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0), False).M.shape[1]
         for sweeps in (1, 30, 1000)
     ]
     assert counts[0] < counts[1] < counts[2]
@@ -92,7 +92,8 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     scale = 1 / 255 if kind == "uint8" else 1.0
     G = bf.gram(X, bias=bias, scale=scale)
     ridge = 7 * G.diagonal().mean()
-    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0))
+    of_bytes = kind == "uint8"
+    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), of_bytes)
     net = bf.Network([96, 5, 3], "identity", "identity", bias=bias, seed=0, input_scale=scale)
     inner = components.network(net, G, components.between(G))
     P = components.rows(X, scale)
@@ -109,6 +110,22 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     np.testing.assert_allclose(components.between(G), small, rtol=0, atol=1e-5 * small.max())
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_components_of_bytes_do_not_depend_on_how_the_rows_lie(bias):
+    X, _ = wide_rows()
+    G = bf.gram(X, bias=bias)
+    ridge = 7 * G.diagonal().mean()
+    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), True)
+    M = components.M[:96, : components.M.shape[1] - bias]
+    np.testing.assert_array_equal(M, components.integers * components.units)
+    assert np.abs(components.integers.astype(int)).max() == 127
+    exact = (X.astype(np.int64) @ components.integers) * components.units
+    for rows in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1]):
+        found = components.rows(rows, 1.0)
+        expected = exact[::-1] if rows.strides[0] < 0 else exact
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(exact).max())
+
+
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
 def test_fits_on_components_learn_what_the_rows_tell(found, kind):
     X, labels = wide_rows(8000, kind=kind)
@@ -120,11 +137,12 @@ def test_fits_on_components_learn_what_the_rows_tell(found, kind):
     assert (net.predict(X[6000:]) == labels[6000:]).mean() > 0.85
 
 
-def test_steps_on_components_are_those_on_the_inputs_where_it_counts():
+@pytest.mark.parametrize("of_bytes", [False, True])
+def test_steps_on_components_are_those_on_the_inputs_where_it_counts(of_bytes):
     eigenvalues = np.geomspace(100, 1e-6, 200)
     G, Q = spectrum_gram(eigenvalues, True)
     ridge, sweeps = 7 * G.diagonal().mean(), 100
-    components = leading_components(G, True, ridge, sweeps, 150, np.random.default_rng(0))
+    components = leading_components(G, True, ridge, sweeps, 150, np.random.default_rng(0), of_bytes)
     M = components.M
     inverse = np.linalg.inv(components.between(G) + ridge * M.T @ M)
     steps = Q.T @ (M @ inverse @ M.T)[:200, :200] @ Q

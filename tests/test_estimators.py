@@ -49,7 +49,7 @@ SETTINGS = [
     ),
     bf.BPLSRegressor(),
     bf.BPLSRegressor(hidden_layer_sizes=()),
-    bf.BPLSRegressor(hidden_layer_sizes=(20, 10), activation=("sigmoid", "relu")),
+    bf.BPLSRegressor(hidden_layer_sizes=(20, 12), activation=("sigmoid", "relu")),
     bf.BPLSRegressor(activation="relu"),
     bf.BPLSRegressor(early_stopping=True),
     bf.BPLSRegressor(method="paper"),

@@ -26,6 +26,7 @@ KERNEL_TESTS = [
     "test_gram.py",
     "test_solve.py",
     "test_linear.py",
+    "test_linear_bytes.py",
     "test_tangent.py",
     "test_activations.py",
     "test_predictor.py",

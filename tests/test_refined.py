@@ -61,15 +61,18 @@ def swept(X, T, hidden, names, eps, output_eps):
     Wo = np.linalg.solve(K, A[-1].T @ T)
     R = T - A[-1] @ Wo
     loss = np.sum(T**2) - np.sum((A[-1].T @ T) * Wo)
-    steps, V, above, curvature = [], R, Wo, np.ones(T.shape[1])
+    steps, V, above, curvature = [], R, Wo, np.eye(T.shape[1])
     for layer in reversed(range(len(hidden))):
         D = times_jacobian(names[layer], Z[layer], V @ above[:-1].T)
-        curvature = (above[:-1] ** 2 @ curvature) * np.mean(
-            slopes(names[layer], Z[layer]) ** 2, axis=0
-        )
+        S = slopes(names[layer], Z[layer])
+        products = S.T @ S / len(S)
+        if names[layer] == "softmax" or len(hidden) == 1:
+            products = np.diag(products.diagonal())
+        curvature = (above[:-1] @ curvature @ above[:-1].T) * products
         ridge = eps * (UPPER_RIDGE if layer else 1)
         step = np.linalg.solve(ridged(A[layer], ridge), A[layer].T @ D)
-        steps.insert(0, step / (curvature + DAMPING * curvature.mean()))
+        damping = DAMPING * curvature.diagonal().mean() * np.eye(len(curvature))
+        steps.insert(0, np.linalg.solve(curvature + damping, step.T).T)
         V, above = D, hidden[layer]
     raw, effects = [], []
     for layer, step in enumerate(steps):

@@ -16,12 +16,15 @@ import pytest
 from subprocesses import output_of, run_code, run_python
 
 import bpls_fast as bf
+from bpls_fast import _core
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (6000, 50), dtype=np.uint8)
 FEATURES = RNG.normal(size=(6000, 50)).astype(np.float32)
 TARGETS = RNG.normal(size=(6000, 4)).astype(np.float32)
 WEIGHTS = RNG.normal(size=(50, 20)).astype(np.float32)
+INTEGERS = RNG.integers(-128, 128, (50, 20)).astype(np.int8)
+SCALES = RNG.normal(size=20).astype(np.float32)
 VALUES = bf.linear(FEATURES, WEIGHTS, activation="softmax")
 GRAM = np.atleast_2d(np.cov(RNG.normal(size=(300, 900))))
 GRAMS = np.stack([GRAM[i : i + 16, i : i + 16] for i in range(0, 280, 4)] * 30)
@@ -34,6 +37,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "solve_layer": lambda **threads: bf.solve_layer(FEATURES, TARGETS, bias=True, **threads),
     "solve_batched": lambda **threads: bf.solve_batched(GRAMS, GRAMS[:, :, :3], **threads),
     "linear": lambda **threads: bf.linear(FEATURES, WEIGHTS, activation="tanh", **threads),
+    "linear_bytes": lambda n_threads: _core.linear_bytes(PIXELS, INTEGERS, SCALES, n_threads),
     "tangent": lambda **threads: bf.tangent(
         FEATURES, WEIGHTS, VALUES, activation="softmax", **threads
     ),

@@ -153,6 +153,8 @@ struct F32 {
         F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}.add_to(p + 4);
     }
 
+    static F32 of_integers(__m256i v) noexcept { return {_mm256_cvtepi32_ps(v)}; }
+
     static F32 load_first(const float* p, int count, float fill) noexcept {
         const __m256i mask = first_32(count);
         return {_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, mask),

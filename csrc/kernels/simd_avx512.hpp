@@ -152,6 +152,8 @@ struct F32 {
         F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.add_to(p + 8);
     }
 
+    static F32 of_integers(__m512i v) noexcept { return {_mm512_cvtepi32_ps(v)}; }
+
     static F32 load_first(const float* p, int count, float fill) noexcept {
         return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(count), p)};
     }

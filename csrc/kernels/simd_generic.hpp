@@ -156,6 +156,12 @@ struct Vector {
             }
     }
 
+    static Vector of_integers(Lanes<std::int32_t> integers) noexcept {
+        Vector r;
+        for (int i = 0; i < lanes; ++i) r.v[i] = T(integers[i]);
+        return r;
+    }
+
     // The first `count` values, 1 to lanes - 1 of them; `fill` in the other lanes.
     static Vector load_first(const T* p, int count, T fill) noexcept {
         Vector r = broadcast(fill);
@@ -233,6 +239,29 @@ struct Vector {
 
 using F32 = Vector<float>;
 using F64 = Vector<double>;
+
+// int32 sums; an operand holds two int16 rows in each lane.
+struct I16Pairs {
+    using Scalar = std::int32_t;
+    static constexpr int lanes = F32::lanes;
+    Lanes<std::int32_t> v;
+
+    static I16Pairs zero() noexcept { return broadcast(0); }
+    static I16Pairs broadcast(std::int32_t x) noexcept {
+        I16Pairs r;
+        for (int i = 0; i < lanes; ++i) r.v[i] = x;
+        return r;
+    }
+    static I16Pairs load(const std::int32_t* p) noexcept {
+        I16Pairs r;
+        for (int i = 0; i < lanes; ++i) r.v[i] = p[i];
+        return r;
+    }
+    void multiply_add(I16Pairs a, I16Pairs b) noexcept {
+        for (int i = 0; i < lanes; ++i)
+            v[i] += std::int16_t(a.v[i]) * std::int16_t(b.v[i]) + (a.v[i] >> 16) * (b.v[i] >> 16);
+    }
+};
 
 }  // namespace
 }  // namespace bpls::kernels

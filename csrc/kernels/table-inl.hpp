@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/activation-inl.hpp"
+#include "kernels/bytes-inl.hpp"
 #include "kernels/dense-inl.hpp"
 #include "kernels/interleaved-inl.hpp"
 #include "kernels/product-inl.hpp"
@@ -53,12 +54,13 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
 }
 
 template <Shapes shapes>
-constexpr Table make_table(Product u8) noexcept {
+constexpr Table make_table(Product u8, Bytes bytes) noexcept {
     return {u8,
             float_product<F32, shapes.f32_mr, shapes.nv>(),
             float_product<F64, shapes.f64_mr, shapes.nv>(),
             dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
+            bytes,
             triangular<F64, shapes.f64_mr, shapes.nv>(),
             interleaved<F64, shapes.batch_nv>(),
             &merge_bits,

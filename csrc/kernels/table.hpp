@@ -120,6 +120,22 @@ struct Dense {
                         int* live) noexcept;
 };
 
+// out[i * stride + j] = scale[j] · Σ_k rows[i][k] · w[k, j] for `count` (1 to mr) rows and `columns` columns: at most those of the
+// tile's vectors, and more than those of all but the last. Elements of four bytes hold the values of one or several k,
+// and steps are elements: of a row unsigned ones, side by side; of w signed ones, the tile's vectors of an element after
+// each other. scale has room for whole vectors.
+using BytesTile = void (*)(const unsigned char* const* rows, int count, const std::int32_t* w,
+                           int steps, const float* scale, int columns, float* out,
+                           std::ptrdiff_t stride) noexcept;
+
+// Products of bytes and int8 weights.
+struct Bytes {
+    int mr;                       // rows of a tile
+    int lanes;                    // columns of a vector
+    int step_rows;                // values in an element: four bytes, or two int16
+    BytesTile tile[max_vectors];  // by the number of vectors of columns, less one
+};
+
 // Of two blocks that are compared across the diagonal: both stay in the first cache, and it is a multiple of all lanes.
 inline constexpr int mirrored_block = 32;
 
@@ -194,6 +210,7 @@ struct Table {
     Product f64;
     Dense<float> dense_f32;
     Dense<double> dense_f64;
+    Bytes bytes;
     Triangular triangular;
     Interleaved interleaved;
     MergeBits merge_bits;

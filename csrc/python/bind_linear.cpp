@@ -1,5 +1,6 @@
-// linear and tangent.
+// linear, tangent and linear_bytes.
 #include <cstdint>
+#include <span>
 
 #include "arguments.hpp"
 #include "register.hpp"
@@ -151,11 +152,61 @@ py::array tangent_(const py::object& A, const py::object& W, const py::object& N
     return layer.narrow() ? in(float()) : in(double());
 }
 
+// An array of one type, as it is or as numpy.asarray makes it, C-contiguous.
+template <class T>
+py::array_t<T, py::array::c_style> exactly(const char* name, const py::object& value,
+                                           py::ssize_t ndim) {
+    const auto array = py::array::ensure(value);
+    const std::string wanted(py::str(py::object(py::dtype::of<T>())));
+    if (!array || !py::isinstance<py::array_t<T>>(array))
+        throw py::type_error(std::string(name) + " has dtype " +
+                             (array ? std::string(py::str(py::object(array.dtype()))) : "object") +
+                             "; expected " + wanted);
+    if (array.ndim() != ndim)
+        throw py::value_error(std::string(name) + " has shape " + shape_of(array) + "; expected " +
+                              std::to_string(ndim) + (ndim == 1 ? " axis" : " axes"));
+    return py::array_t<T, py::array::c_style>::ensure(array);
+}
+
+py::array linear_bytes_(const py::object& A_, const py::object& W_, const py::object& scale_,
+                        const py::object& n_threads) {
+    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const ConstMatrix A = as_matrix("A", A_array);
+    if (A.dtype != DType::u8)
+        throw py::type_error("A has dtype " + std::string(py::str(py::object(A_array.dtype()))) +
+                             "; expected uint8");
+    if (A.cols > 1 && A.rows > 0 && A.col_stride != 1)
+        throw py::value_error("A's columns do not lie side by side; expected rows in one piece");
+    if (A.cols > most_bytes)
+        throw py::value_error("A has " + std::to_string(A.cols) + " columns; expected at most " +
+                              std::to_string(most_bytes));
+    const auto W = exactly<std::int8_t>("W", W_, 2);
+    if (static_cast<std::size_t>(W.shape(0)) != A.cols)
+        throw py::value_error("W has " + std::to_string(W.shape(0)) + " rows; expected " +
+                              std::to_string(A.cols) + ", one per column of A");
+    const auto scale = exactly<float>("scale", scale_, 1);
+    if (scale.shape(0) != W.shape(1))
+        throw py::value_error("scale has " + std::to_string(scale.shape(0)) +
+                              " factors; expected " + std::to_string(W.shape(1)) +
+                              ", one per column of W");
+    const int threads = as_threads(n_threads);
+    check_size("A", A.rows, static_cast<std::size_t>(W.shape(1)));
+    py::array_t<float> out({A_array.shape(0), W.shape(1)});
+    float* data = out.mutable_data();
+    const std::span<const float> factors(scale.data(), static_cast<std::size_t>(scale.size()));
+    {
+        const py::gil_scoped_release release;
+        linear_bytes(A, W.data(), factors, threads, data);
+    }
+    return out;
+}
+
 }  // namespace
 
 void register_linear(py::module_& module) {
     module.def("linear", &linear_);
     module.def("tangent", &tangent_);
+    module.def("linear_bytes", &linear_bytes_);
 }
 
 }  // namespace bpls::python

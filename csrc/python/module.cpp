@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
     bpls::python::register_gram(module);
     bpls::python::register_solve(module);
     bpls::python::register_linear(module);
+    bpls::python::register_rows(module);
     bpls::python::register_predictor(module);
     bpls::python::register_activations(module);
     bpls::python::register_bench(module);

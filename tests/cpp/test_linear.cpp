@@ -1,4 +1,4 @@
-// linear against plain sums, in the type pairs it takes.
+// linear against plain sums, in the type pairs it takes; linear_bytes and take_rows to the bit.
 #include "check.hpp"
 
 namespace {
@@ -80,6 +80,66 @@ void no_columns_of_weights_give_nothing() {
     CHECK(out == 7);
 }
 
+// Sums of integers, in every remainder of rows, columns and depth.
+void bytes_times_integers_are_exact() {
+    for (const std::size_t d : {1u, 7u, 48u, 53u})
+        for (const std::size_t n : {1u, 2u, 3u, 4u, 785u})
+            for (const std::size_t m : {1u, 15u, 16u, 33u, 49u}) {
+                const std::size_t stride = n + 3;  // rows lie apart
+                const auto a = random_values<std::uint8_t>(d * stride, 1);
+                const auto bytes = random_values<std::uint8_t>(n * m, 2);
+                const std::vector<std::int8_t> w(bytes.begin(), bytes.end());
+                const auto scale = random_values<float>(m, 3);
+                std::vector<float> out(d * m);
+                bpls::linear_bytes(bpls::row_major(a.data(), d, n, stride), w.data(), scale, 2,
+                                   out.data());
+                bool same = true;
+                for (std::size_t i = 0; i < d; ++i)
+                    for (std::size_t j = 0; j < m; ++j) {
+                        int sum = 0;
+                        for (std::size_t k = 0; k < n; ++k) sum += a[i * stride + k] * w[k * m + j];
+                        same &= out[i * m + j] == static_cast<float>(sum) * scale[j];
+                    }
+                CHECK(same);
+            }
+}
+
+void other_bytes_are_refused() {
+    const std::vector<std::uint8_t> a(bpls::most_bytes + 1);
+    const std::vector<std::int8_t> w(bpls::most_bytes + 1);
+    const float scale = 1;
+    float out;
+    const auto call = [&](const bpls::ConstMatrix& A) {
+        bpls::linear_bytes(A, w.data(), {&scale, 1}, 1, &out);
+    };
+    bpls::ConstMatrix apart = bpls::row_major(a.data(), 1, 2);
+    apart.col_stride = 2;
+    CHECK(throws<std::invalid_argument>([&] { call(apart); }));
+    CHECK(throws<std::invalid_argument>(
+        [&] { call(bpls::row_major(a.data(), 1, bpls::most_bytes + 1)); }));
+    CHECK(throws<std::invalid_argument>([&] { call(bpls::row_major(&scale, 1, 1)); }));
+}
+
+void rows_are_gathered() {
+    const std::size_t d = 1000, n = 33, stride = 40;
+    const auto x = random_values<double>(d * stride, 1);
+    std::vector<std::int64_t> rows(3000);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i * 7 % d);
+    std::vector<double> out(rows.size() * n);
+    const bpls::ConstMatrix X = bpls::row_major(x.data(), d, n, stride);
+    auto* bytes = reinterpret_cast<unsigned char*>(out.data());
+    bpls::take_rows(X, rows, 2, bytes);
+    bool same = true;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        for (std::size_t j = 0; j < n; ++j)
+            same &= out[i * n + j] == x[static_cast<std::size_t>(rows[i]) * stride + j];
+    CHECK(same);
+    for (const std::int64_t wrong : {std::int64_t(-1), static_cast<std::int64_t>(d)}) {
+        rows[5] = wrong;
+        CHECK(throws<std::invalid_argument>([&] { bpls::take_rows(X, rows, 2, bytes); }));
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -94,5 +154,8 @@ int main() {
         zero_times_infinity_is_nan_in_every_row();
         wrong_output_type_is_refused();
         no_columns_of_weights_give_nothing();
+        bytes_times_integers_are_exact();
+        other_bytes_are_refused();
+        rows_are_gathered();
     });
 }

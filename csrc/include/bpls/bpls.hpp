@@ -8,4 +8,5 @@
 #include "bpls/matrix.hpp"
 #include "bpls/network.hpp"
 #include "bpls/predictor.hpp"
+#include "bpls/rows.hpp"
 #include "bpls/solve.hpp"

@@ -1,6 +1,10 @@
 // One layer forward, act(A W + b), and its derivatives.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "bpls/activation.hpp"
 #include "bpls/export.h"
 #include "bpls/matrix.hpp"
@@ -29,5 +33,14 @@ BPLS_API bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOpt
 template <class T>
 BPLS_API bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
                       const LinearOptions& options, T* out);
+
+// The most columns of A that linear_bytes() takes: more might overflow the sums, of which each product takes 255 · 128.
+inline constexpr std::size_t most_bytes = 65'536;
+
+// out[i, j] = scale[j] · Σ_k A[i, k] · W[k, j], A.rows x scale.size() in row-major order. A is of bytes that lie side by side in
+// a row, W row-major. Sums are integers, and each is rounded once before it is scaled: the bits are the same at every level.
+// Throws std::invalid_argument for any other A, or more columns than most_bytes.
+BPLS_API void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const float> scale,
+                           int n_threads, float* out);
 
 }  // namespace bpls

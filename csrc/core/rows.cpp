@@ -1,0 +1,52 @@
+// Gathered rows. They may lie anywhere, so those that are copied next are on their way meanwhile.
+#include "bpls/rows.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "core/buffer.hpp"
+#include "core/threads.hpp"
+
+namespace bpls {
+namespace {
+
+constexpr std::size_t bytes_of_item = 128u << 10;    // what a thread copies at a time, about
+constexpr std::size_t bytes_of_thread = 256u << 10;  // fewer are not worth a second one
+constexpr std::size_t rows_ahead = 4;
+
+void fetch([[maybe_unused]] const unsigned char* row, [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__GNUC__)
+    for (std::size_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(row + at);
+#endif
+}
+
+}  // namespace
+
+void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_threads,
+               unsigned char* out) {
+    if (X.cols > 1 && X.col_stride != size_of(X.dtype))
+        throw std::invalid_argument("the elements of X do not lie side by side in a row");
+    for (const std::int64_t row : rows)
+        if (row < 0 || static_cast<std::size_t>(row) >= X.rows)
+            throw std::invalid_argument("rows names row " + std::to_string(row) + " of " +
+                                        std::to_string(X.rows));
+    const std::size_t bytes = X.cols * static_cast<std::size_t>(size_of(X.dtype));
+    const std::size_t in_item =
+        std::max<std::size_t>(1, bytes_of_item / std::max<std::size_t>(1, bytes));
+    const std::size_t items = (rows.size() + in_item - 1) / in_item;
+    n_threads = rows.size() * bytes < 2 * bytes_of_thread ? 1 : threads_for_call(n_threads);
+    const auto row_at = [&](std::size_t i) noexcept {
+        return X.at(static_cast<std::size_t>(rows[i]), 0);
+    };
+    parallel_for(n_threads, items, [&](std::size_t item, int) noexcept {
+        const std::size_t end = std::min(rows.size(), (item + 1) * in_item);
+        for (std::size_t i = item * in_item; i < end; ++i) {
+            if (i + rows_ahead < end) fetch(row_at(i + rows_ahead), bytes);
+            std::memcpy(out + i * bytes, row_at(i), bytes);
+        }
+    });
+}
+
+}  // namespace bpls

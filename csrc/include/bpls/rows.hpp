@@ -1,0 +1,17 @@
+// Rows of a matrix, gathered.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bpls/export.h"
+#include "bpls/matrix.hpp"
+
+namespace bpls {
+
+// Copies rows of X, whose elements lie side by side, to `out`, one after another. Throws std::invalid_argument for any other
+// X, or a row that it has not.
+BPLS_API void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_threads,
+                        unsigned char* out);
+
+}  // namespace bpls
