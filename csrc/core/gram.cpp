@@ -28,12 +28,15 @@ constexpr std::size_t panels_limit = 6u << 20;    // bytes of packed rows per pa
 constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for products that share a pass
 constexpr std::size_t group_columns = 128;      // sums of a group squared stay in the second cache
 constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so without groups
+constexpr std::size_t added_rows = 64;          // of a result, that a thread adds up at a time
 
 // Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads. No more
-// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either, 2 on 1000.
+// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either, 2 on 1000, or on 256 if these are
+// wide.
 std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
     const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
-    const std::size_t fewest = rows < 512 ? 1 : rows < 2048 ? 2 : 4;
+    const std::size_t shared = columns < 256 ? 512 : 256;
+    const std::size_t fewest = rows < shared ? 1 : rows < 2048 ? 2 : 4;
     const std::size_t slots = std::max(fewest, rows / wanted);
     const std::size_t even = std::max<std::size_t>(1, (rows + slots - 1) / slots);
     return round_up(even, slots < 8 ? 64 : kernels::integer_block_rows);
@@ -236,7 +239,7 @@ class Part {
 
     void start(const LiveSides& live, unsigned char* scratch) const noexcept {
         const std::size_t left = left_columns(live), right = right_columns(live);
-        std::memset(sums_of(scratch), 0, sums_bytes());
+        clear_sums(left, scratch);
         // Packing leaves the lanes past the last column alone.
         for (std::size_t block = 0; block < chunk_blocks_; ++block) {
             clear_last(left_of(scratch, block), left_packed_ ? left : 0);
@@ -266,19 +269,21 @@ class Part {
                              scratch);
     }
 
-    void finish(const LiveSides& live, unsigned char* scratch) const noexcept {
+    // Adds the sums to some rows of the result.
+    void finish(const LiveSides& live, unsigned char* scratch, Range some) const noexcept {
         const double* column_sums = column_sums_of(scratch);
         const double offset = task_->product.left_offset;
         each_run(live.left, left_, [&](Range rows, std::size_t i) noexcept {
             each_run(live.right, right_, [&](Range columns, std::size_t j) noexcept {
-                for (std::size_t r = rows.begin; r < rows.end; ++r)
+                const std::size_t end = std::min(rows.end, some.end);
+                for (std::size_t r = std::max(rows.begin, some.begin); r < end; ++r)
                     each_panel(columns, j, [&](Range part, std::size_t at) noexcept {
                         add_to_result(r, part, sums_of(scratch, i + r - rows.begin, at), offset,
                                       column_sums + at);
                     });
             });
         });
-        if (!adds_column_sums_) return;
+        if (!adds_column_sums_ || some.begin > 0) return;
         each_run(weighted_runs(live), weighted_range(), [&](Range columns, std::size_t j) noexcept {
             for (std::size_t c = columns.begin; c < columns.end; ++c)
                 task_->column_sums[c] += column_sums[j + c - columns.begin];
@@ -307,6 +312,16 @@ class Part {
     }
     bool sums_columns() const noexcept {
         return adds_column_sums_ || task_->product.left_offset != 0;
+    }
+
+    // On the diagonal nothing is added, and nothing taken, left of the panel that a tile's first row is in.
+    void clear_sums(std::size_t left, unsigned char* scratch) const noexcept {
+        const std::size_t columns = layout_.padded(right_.size());
+        for (std::size_t i = 0; i < left; i += mr_) {
+            const std::size_t first = diagonal_ ? i / layout_.width * layout_.width : 0;
+            std::fill_n(sums_of(scratch, i, first), mr_ * (columns - first), 0.0);
+        }
+        std::fill_n(column_sums_of(scratch), sums_bytes() / sizeof(double) - products(), 0.0);
     }
 
     void clear_last(unsigned char* panels, std::size_t columns) const noexcept {
@@ -594,47 +609,71 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
     const std::size_t slots = (rows + slot_rows - 1) / slot_rows;
     const std::size_t items = groups.size() * slots;
     n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, height = 0;
+    for (const Task& task : tasks) height = std::max(height, task.left.columns.width());
     for (const Group& group : groups) bytes = std::max(bytes, scratch_bytes(group));
+    // Where every thread has one item at most, the sums are added up when all are there, by all threads.
+    const bool at_once = n_threads > 1 && items <= static_cast<std::size_t>(n_threads);
     std::vector<Worker> workers;
     workers.reserve(static_cast<std::size_t>(n_threads));
     for (int thread = 0; thread < n_threads; ++thread) workers.emplace_back(A, tasks, bytes);
     std::vector<std::atomic<std::size_t>> turn(groups.size());
 
-    parallel_for(n_threads, items, [&](std::size_t item, int thread) noexcept {
-        const std::size_t slot = item % slots;
+    // Calls action(part, live, scratch) for the parts of an item.
+    const auto each = [&](std::size_t item, Worker& worker, auto&& action) noexcept {
+        unsigned char* at = worker.scratch.data();
+        for (const Part& part : groups[item / slots]) {
+            action(part, worker.live[part.task_index], at);
+            at += part.scratch_bytes();
+        }
+    };
+    const auto sum = [&](std::size_t item, Worker& worker) noexcept {
         const Group& group = groups[item / slots];
-        std::atomic<std::size_t>& turn_of_group = turn[item / slots];
-        Worker& worker = workers[static_cast<std::size_t>(thread)];
-        const auto each = [&](auto&& action) {
-            unsigned char* at = worker.scratch.data();
-            for (const Part& part : group) {
-                action(part, worker.live[part.task_index], at);
-                at += part.scratch_bytes();
-            }
-        };
+        const std::size_t slot = item % slots;
         const Range slot_range{slot * slot_rows, std::min(rows, (slot + 1) * slot_rows)};
         const Runs& live_of_A = worker.live_of_A.among(slot_range);
         for (std::size_t task = 0; task < tasks.size(); ++task) {
             tasks[task].left.find_runs(live_of_A, worker.live[task].left);
             tasks[task].right.find_runs(live_of_A, worker.live[task].right);
         }
-        each([](const Part& part, const LiveSides& live, unsigned char* at) {
+        each(item, worker, [](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
             part.start(live, at);
         });
         for (std::size_t row = slot_range.begin; row < slot_range.end; row += chunk_rows(group)) {
             const std::size_t count = std::min(chunk_rows(group), slot_range.end - row);
-            each([&](const Part& part, const LiveSides& live, unsigned char* at) {
-                for (std::size_t done = 0; done < count; done += part.chunk_rows())
-                    part.add_rows(live, worker.live_steps, row + done,
-                                  std::min(part.chunk_rows(), count - done), at);
-            });
+            each(item, worker,
+                 [&](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
+                     for (std::size_t done = 0; done < count; done += part.chunk_rows())
+                         part.add_rows(live, worker.live_steps, row + done,
+                                       std::min(part.chunk_rows(), count - done), at);
+                 });
         }
+    };
+    const auto add = [&](std::size_t item, Worker& worker, Range some) noexcept {
+        each(item, worker,
+             [&](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
+                 part.finish(live, at, some);
+             });
+    };
+    if (at_once) {
+        parallel_for(n_threads, items,
+                     [&](std::size_t item, int) noexcept { sum(item, workers[item]); });
+        parallel_for(n_threads, (height + added_rows - 1) / added_rows,
+                     [&](std::size_t block, int) noexcept {
+                         const Range some{block * added_rows, (block + 1) * added_rows};
+                         for (std::size_t item = 0; item < items; ++item)
+                             add(item, workers[item], some);
+                     });
+        return;
+    }
+    parallel_for(n_threads, items, [&](std::size_t item, int thread) noexcept {
+        const std::size_t slot = item % slots;
+        std::atomic<std::size_t>& turn_of_group = turn[item / slots];
+        Worker& worker = workers[static_cast<std::size_t>(thread)];
+        sum(item, worker);
         for (std::size_t now; (now = turn_of_group.load(std::memory_order_acquire)) != slot;)
             turn_of_group.wait(now, std::memory_order_acquire);
-        each([](const Part& part, const LiveSides& live, unsigned char* at) {
-            part.finish(live, at);
-        });
+        add(item, worker, {0, height});
         turn_of_group.store(slot + 1, std::memory_order_release);
         turn_of_group.notify_all();
     });
@@ -718,13 +757,25 @@ void scale_row(double factor, double* row, std::size_t count) noexcept {
     for (std::size_t j = 0; j < count; ++j) row[j] *= factor;
 }
 
-void mirror(double* G, std::size_t n) noexcept {
+// Large ones by all threads: their pages are new.
+void clear(double* values, std::size_t count, int n_threads) {
+    constexpr std::size_t piece = 1u << 16;
+    n_threads = count < 4 * piece ? 1 : threads_for_call(n_threads);
+    parallel_for(n_threads, (count + piece - 1) / piece, [=](std::size_t item, int) noexcept {
+        std::fill_n(values + item * piece, std::min(piece, count - item * piece), 0.0);
+    });
+}
+
+void mirror(double* G, std::size_t n, int n_threads) {
     constexpr std::size_t block = 32;  // both blocks of a transposition stay in the first cache
-    for (std::size_t i0 = 0; i0 < n; i0 += block)
+    n_threads = static_cast<double>(n * n) < parallel_threshold ? 1 : threads_for_call(n_threads);
+    parallel_for(n_threads, (n + block - 1) / block, [=](std::size_t item, int) noexcept {
+        const std::size_t i0 = item * block;
         for (std::size_t j0 = i0; j0 < n; j0 += block)
             for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
                 for (std::size_t j = std::max(j0, i + 1); j < std::min(j0 + block, n); ++j)
                     G[j * n + i] = G[i * n + j];
+    });
 }
 
 }  // namespace
@@ -759,7 +810,7 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
             tasks.push_back(cross_task(A, *B, weight, C, sums_of_B));
         std::fill_n(C, stride * m, 0.0);
     }
-    std::fill_n(G, stride * stride, 0.0);
+    clear(G, stride * stride, options.n_threads);
     run(A, tasks, options.n_threads);
 
     const double total = sums.empty() ? 0 : total_weight(weight, A.rows, &product != &table().f64);
@@ -784,7 +835,7 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
         for (std::size_t j = i; j < n; ++j) G[i * stride + j] *= options.scale[j];
         scale_row(options.scale[i], C + i * m, m);
     }
-    mirror(G, stride);
+    mirror(G, stride, options.n_threads);
 }
 
 void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C) {
