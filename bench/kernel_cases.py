@@ -46,6 +46,7 @@ ROWS = 600 if SMALL else images.ROWS
 SYSTEMS = 64 if SMALL else 4096
 LARGE = 256 if SMALL else 4096
 OUTPUTS = 60
+COMPONENTS = 192
 OURS = "ours"
 OURS_FLOAT32 = "ours, float32 copy"
 # OpenMP and OpenBLAS workers spin for a while after a call, on the core that the next contender needs.
@@ -272,6 +273,50 @@ def cross_case(dtype: str, *, of_images: bool = True) -> Case:
         make_error=cross_error,
         tolerance=1e-4,
         operations=0 if of_images else 2 * ROWS * images.PIXELS * OUTPUTS,
+    )
+
+
+# ---- components of images: bytes times int8, in units for each column
+
+
+def integer_product(A: Array, W: Array, units: Array, floats: Array, n_threads: int) -> Array:
+    if A.dtype == np.uint8:
+        return _core.linear_bytes(A, W, units, n_threads)
+    return bf.linear(A, floats, n_threads=n_threads)
+
+
+def numpy_components(A: Array, W: Array, units: Array, floats: Array) -> Sequence[Call]:
+    return [lambda: A @ floats]
+
+
+def torch_components(A: Array, W: Array, units: Array, floats: Array) -> Sequence[Call]:
+    X, V = torch.from_numpy(A), torch.from_numpy(floats)
+    return [lambda: X @ V]
+
+
+def components_error(A: Array, W: Array, units: Array, floats: Array) -> Callable[[Array], float]:
+    exact = (A.astype(np.float64) @ W) * units
+    return lambda P: largest(P - exact, exact)
+
+
+def components_case() -> Case:
+    def arrays() -> tuple[Array, ...]:
+        random = np.random.default_rng(1)
+        W = random.integers(-127, 128, (images.PIXELS, COMPONENTS)).astype(np.int8)
+        units = random.uniform(0.5, 1.5, COMPONENTS).astype(np.float32)
+        return images.load("uint8", ROWS), W, units, W * units
+
+    return Case(
+        kernel="components",
+        dtype="uint8",
+        size=f"{ROWS} x {images.PIXELS} images -> {COMPONENTS}",
+        make_arrays=arrays,
+        ours=integer_product,
+        others={"numpy": numpy_components, "torch": torch_components},
+        make_error=components_error,
+        tolerance=1e-4,
+        operations=2 * ROWS * images.PIXELS * COMPONENTS,
+        arithmetic="uint8",
     )
 
 
@@ -521,6 +566,7 @@ CASES = [
     cross_case("float32"),
     cross_case("float32", of_images=False),
     cross_case("uint8"),
+    components_case(),
     solve_case(images.PIXELS + 1),
     solve_batched_case(16),
     solve_batched_case(32),

@@ -35,7 +35,7 @@ from settings import SETTINGS, Setting, as_tensors, load
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
 
-PASSES = (1.0, 2.0) if SMALL else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+PASSES = (1.0, 2.0) if SMALL else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 EPOCHS = 20
 SEEDS = 5
 AFTER = (1, 2, 5)
