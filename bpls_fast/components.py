@@ -30,12 +30,11 @@ POWERS = 4
 ROUND = 16
 """Components are a multiple of so many: vectors of the kernels are full."""
 
-
 LARGEST_INTEGER = 127
 """Of bytes, entries of M are multiples of a number for each column, up to so many times: there is a kernel for that."""
 
-MOST_BYTES = 65_536
-"""It takes so many columns at most."""
+MOST_COLUMNS = 65_536
+"""It takes so many inputs at most."""
 
 
 class Components(NamedTuple):
@@ -52,7 +51,7 @@ class Components(NamedTuple):
     def rows(self, X: Array, scale: float) -> Array:
         """Give the components of rows whose inputs are scale·X."""
         inputs, count = (size - self.bias for size in self.M.shape)
-        in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_BYTES
+        in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_COLUMNS
         if self.integers is not None and self.units is not None and in_place:
             factors = (scale * self.units).astype(np.float32)
             return _core.linear_bytes(X, self.integers, factors, None)

@@ -124,7 +124,7 @@ def fit_refined(
         Rows that a sweep sees. By default all, up to 5000 (or 50 for every neuron of the last hidden layer); of more,
         2500 at first (or 25 for every neuron), then twice as many.
     eps : float
-        The ridge of the first layer, relative to the mean of its Gram's diagonal; the hidden layers above have a fifth
+        The ridge of the first layer, relative to the mean of its Gram's diagonal; the hidden layers above have a tenth
         of it. The larger, the better the network generalizes, and the slower it learns.
     output_eps : float, optional
         The ridge of the output layer, relative in the same way. By default, where every sweep sees all rows, the one

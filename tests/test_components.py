@@ -5,7 +5,7 @@ import pytest
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-from bpls_fast import refined
+from bpls_fast import _core, refined
 from bpls_fast.components import ROUND, leading_components, variance
 
 
@@ -120,6 +120,9 @@ def test_components_of_bytes_do_not_depend_on_how_the_rows_lie(bias):
     np.testing.assert_array_equal(M, components.integers * components.units)
     assert np.abs(components.integers.astype(int)).max() == 127
     exact = (X.astype(np.int64) @ components.integers) * components.units
+    units = components.units.astype(np.float32)
+    by_integers = _core.linear_bytes(X, components.integers, units, None)
+    np.testing.assert_array_equal(components.rows(X, 1.0), by_integers)
     for rows in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1]):
         found = components.rows(rows, 1.0)
         expected = exact[::-1] if rows.strides[0] < 0 else exact

@@ -1,5 +1,7 @@
 """linear_bytes and the gathering of rows, against NumPy, to the bit."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from bpls_fast import _core
 from bpls_fast.backend import take
-from bpls_fast.components import MOST_BYTES
+from bpls_fast.components import MOST_COLUMNS
 
 
 def linear_bytes(A, W, scale, n_threads=None):
@@ -39,8 +41,8 @@ def test_products_are_those_of_integers_to_the_bit(rows, n, m, seed, n_threads):
 
 
 def test_the_largest_sums_do_not_overflow():
-    A = np.full((3, MOST_BYTES), 255, np.uint8)
-    W = np.array([[-128, 127]], np.int8).repeat(MOST_BYTES, axis=0)
+    A = np.full((3, MOST_COLUMNS), 255, np.uint8)
+    W = np.array([[-128, 127]], np.int8).repeat(MOST_COLUMNS, axis=0)
     np.testing.assert_array_equal(
         linear_bytes(A, W, np.ones(2, np.float32)), expected_of(A, W, np.float32(1))
     )
@@ -62,7 +64,7 @@ def test_rows_may_lie_apart_and_backwards_and_weights_in_any_order():
     [
         ({"A": np.ones((4, 3), np.float32)}, TypeError, "A has dtype float32; expected uint8"),
         ({"A": np.ones((4, 3), np.uint8, order="F")}, ValueError, "A's columns do not lie side by"),
-        ({"A": np.ones((1, MOST_BYTES + 1), np.uint8)}, ValueError, "65537 columns; expected at"),
+        ({"A": np.ones((1, MOST_COLUMNS + 1), np.uint8)}, ValueError, "65537 columns; expected at"),
         ({"A": np.ones((4, 0), np.uint8)}, ValueError, "A has no columns"),
         ({"A": np.ones(3, np.uint8)}, ValueError, "A has 1 dimension"),
         ({"W": np.ones((3, 2), np.uint8)}, TypeError, "W has dtype uint8; expected int8"),
@@ -114,6 +116,16 @@ def test_a_row_that_is_not_there_is_not_gathered(row):
     with pytest.raises(ValueError, match=f"rows names row {row} of 5"):
         _core.take_rows(np.ones((5, 3)), np.array([0, row]), out, None)
     assert not out.any()
+
+
+def test_a_dtype_of_no_kernel_is_not_gathered():
+    with pytest.raises(TypeError, match="X has dtype float16"):
+        _core.take_rows(np.ones((5, 1), np.float16), np.array([0]), np.zeros((1, 1)), None)
+
+
+def test_arrays_from_a_pickle_are_gathered():
+    X = pickle.loads(pickle.dumps(np.arange(15.0).reshape(5, 3)))
+    np.testing.assert_array_equal(take(X, np.array([4, 0]), np.zeros((2, 3))), X[[4, 0]])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from required import real_images
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
+from bpls_fast import refinement as refinement_module
 from bpls_fast.refined import FEWEST_SWEEPS, ROWS_PER_SWEEP, Samples, scaled_start
 from bpls_fast.refinement import DAMPING, UPPER_RIDGE, Refinement, Rows
 from bpls_fast.report import Recorder
@@ -107,6 +108,25 @@ def test_a_sweep_is_what_numpy_makes_of_the_formulas(name, widths):
     assert any(share == pytest.approx(0.5**k, rel=1e-4) for k in range(6))
     for one, other in zip(taken, whole, strict=True):
         np.testing.assert_allclose(one, share * other, rtol=2e-4, atol=1e-5 * np.abs(other).max())
+
+
+def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
+    random = np.random.default_rng(3)
+    X = np.sort(random.normal(size=(400, 1)), axis=0) + 0.1 * random.normal(size=(400, 4))
+    T = np.tanh(X[:, :2])
+    net = bf.Network([4, 7, 5, 2], activation="relu", output_activation="identity", seed=1)
+    net.weights = scaled_start(net, Samples(X, T, None, None), random)
+    hidden = []
+    for most in (400, 100):
+        monkeypatch.setattr(refinement_module, "SLOPE_ROWS", most)
+        record = Recorder("test", 2.0, phases=PHASES)
+        refinement = Refinement(net, record, output_eps=1e-3, standardize=False)
+        refinement.learn_inputs(bf.gram(X, bias=True), len(X), X, None)
+        refinement.sweep(Rows(X, T, None, len(X)))
+        hidden.append(refinement.hidden)
+    for one, other, start in zip(*hidden, net.weights, strict=False):
+        assert not np.array_equal(one, other)
+        assert np.linalg.norm(one - other) < 0.1 * np.linalg.norm(one - start)
 
 
 # ---- what every fit promises

@@ -3,7 +3,8 @@
 //
 // The rows are cut into slots of a fixed size and the columns into blocks of a fixed size, so the additions of every
 // result happen in one order whatever the number of threads. A thread takes a slot, sums it into memory of its own, and
-// adds that to the result when its turn has come. Columns of A that are zero all over a slot are left out of it, and
+// adds that to the result when its turn has come; where there are no more slots than threads, the threads share the rows
+// of the result when all slots are summed. Columns of A that are zero all over a slot are left out of it, and
 // products with what is zero in all columns of a vector: neither changes a bit of the sums.
 #include "bpls/gram.hpp"
 
@@ -31,11 +32,11 @@ constexpr std::size_t small_sums = 256u << 10;  // bytes of sums that do so with
 constexpr std::size_t added_rows = 64;          // of a result, that a thread adds up at a time
 
 // Rows of a slot: enough that summing dominates over adding up the slots, few enough to share among threads. No more
-// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either, 2 on 1000, or on 256 if these are
+// threads than slots can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 of either, 2 on 1000, or on 384 if these are
 // wide.
 std::size_t rows_of_slot(std::size_t rows, std::size_t columns) noexcept {
     const std::size_t wanted = std::max<std::size_t>(2048, 6 * columns);
-    const std::size_t shared = columns < 256 ? 512 : 256;
+    const std::size_t shared = columns < 256 ? 512 : 384;
     const std::size_t fewest = rows < shared ? 1 : rows < 2048 ? 2 : 4;
     const std::size_t slots = std::max(fewest, rows / wanted);
     const std::size_t even = std::max<std::size_t>(1, (rows + slots - 1) / slots);
@@ -602,13 +603,14 @@ struct Worker {
 
 void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
     const std::size_t rows = A.rows;
-    n_threads = threads_for_call(n_threads);
-    if (multiply_adds(tasks, rows) < parallel_threshold) n_threads = 1;
+    int all_threads = threads_for_call(n_threads);
+    if (multiply_adds(tasks, rows) < parallel_threshold) all_threads = 1;
     const std::vector<Group> groups = plan(tasks);
     const std::size_t slot_rows = rows_of_slot(rows, A.cols);
     const std::size_t slots = (rows + slot_rows - 1) / slot_rows;
     const std::size_t items = groups.size() * slots;
-    n_threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
+    n_threads =
+        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(all_threads), items));
     std::size_t bytes = 0, height = 0;
     for (const Task& task : tasks) height = std::max(height, task.left.columns.width());
     for (const Group& group : groups) bytes = std::max(bytes, scratch_bytes(group));
@@ -658,7 +660,7 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
     if (at_once) {
         parallel_for(n_threads, items,
                      [&](std::size_t item, int) noexcept { sum(item, workers[item]); });
-        parallel_for(n_threads, (height + added_rows - 1) / added_rows,
+        parallel_for(all_threads, (height + added_rows - 1) / added_rows,
                      [&](std::size_t block, int) noexcept {
                          const Range some{block * added_rows, (block + 1) * added_rows};
                          for (std::size_t item = 0; item < items; ++item)

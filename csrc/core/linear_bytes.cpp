@@ -2,7 +2,6 @@
 // widened to int16 if it does not.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,9 +69,9 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
                   int n_threads, float* out) {
     if (A.dtype != DType::u8 || (A.cols > 1 && A.rows > 0 && A.col_stride != 1))
         throw std::invalid_argument("A is not of bytes that lie side by side in a row");
-    if (A.cols > most_bytes)
+    if (A.cols > most_byte_columns)
         throw std::invalid_argument("A has " + std::to_string(A.cols) + " columns; at most " +
-                                    std::to_string(most_bytes) + " can be summed");
+                                    std::to_string(most_byte_columns) + " can be summed");
     const std::size_t depth = A.cols, width = scale.size(), count = A.rows;
     if (count == 0 || width == 0) return;
 
@@ -125,7 +124,7 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
                     at.data() + i, tile_rows,
                     reinterpret_cast<const std::int32_t*>(packed.data() + panel.begin * element),
                     static_cast<int>(steps), scales.data() + panel.column,
-                    static_cast<int>(width - panel.column),
+                    static_cast<int>(std::min(width - panel.column, panel.vectors * lanes)),
                     out + (first + i) * width + panel.column, static_cast<std::ptrdiff_t>(width));
         }
     });

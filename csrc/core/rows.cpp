@@ -1,4 +1,4 @@
-// Gathered rows. They may lie anywhere, so those that are copied next are on their way meanwhile.
+// Gathered rows, by all threads.
 #include "bpls/rows.hpp"
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/buffer.hpp"
 #include "core/threads.hpp"
 
 namespace bpls {
@@ -14,13 +13,6 @@ namespace {
 
 constexpr std::size_t bytes_of_item = 128u << 10;    // what a thread copies at a time, about
 constexpr std::size_t bytes_of_thread = 256u << 10;  // fewer are not worth a second one
-constexpr std::size_t rows_ahead = 4;
-
-void fetch([[maybe_unused]] const unsigned char* row, [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(__GNUC__)
-    for (std::size_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(row + at);
-#endif
-}
 
 }  // namespace
 
@@ -37,15 +29,10 @@ void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_t
         std::max<std::size_t>(1, bytes_of_item / std::max<std::size_t>(1, bytes));
     const std::size_t items = (rows.size() + in_item - 1) / in_item;
     n_threads = rows.size() * bytes < 2 * bytes_of_thread ? 1 : threads_for_call(n_threads);
-    const auto row_at = [&](std::size_t i) noexcept {
-        return X.at(static_cast<std::size_t>(rows[i]), 0);
-    };
     parallel_for(n_threads, items, [&](std::size_t item, int) noexcept {
         const std::size_t end = std::min(rows.size(), (item + 1) * in_item);
-        for (std::size_t i = item * in_item; i < end; ++i) {
-            if (i + rows_ahead < end) fetch(row_at(i + rows_ahead), bytes);
-            std::memcpy(out + i * bytes, row_at(i), bytes);
-        }
+        for (std::size_t i = item * in_item; i < end; ++i)
+            std::memcpy(out + i * bytes, X.at(static_cast<std::size_t>(rows[i]), 0), bytes);
     });
 }
 

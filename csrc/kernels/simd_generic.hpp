@@ -242,7 +242,6 @@ using F64 = Vector<double>;
 
 // int32 sums; an operand holds two int16 rows in each lane.
 struct I16Pairs {
-    using Scalar = std::int32_t;
     static constexpr int lanes = F32::lanes;
     Lanes<std::int32_t> v;
 

@@ -1,5 +1,6 @@
 // linear, tangent and linear_bytes.
 #include <cstdint>
+#include <new>
 #include <span>
 
 #include "arguments.hpp"
@@ -165,7 +166,9 @@ py::array_t<T, py::array::c_style> exactly(const char* name, const py::object& v
     if (array.ndim() != ndim)
         throw py::value_error(std::string(name) + " has shape " + shape_of(array) + "; expected " +
                               std::to_string(ndim) + (ndim == 1 ? " axis" : " axes"));
-    return py::array_t<T, py::array::c_style>::ensure(array);
+    auto result = py::array_t<T, py::array::c_style>::ensure(array);
+    if (!result) throw std::bad_alloc();
+    return result;
 }
 
 py::array linear_bytes_(const py::object& A_, const py::object& W_, const py::object& scale_,
@@ -177,9 +180,9 @@ py::array linear_bytes_(const py::object& A_, const py::object& W_, const py::ob
                              "; expected uint8");
     if (A.cols > 1 && A.rows > 0 && A.col_stride != 1)
         throw py::value_error("A's columns do not lie side by side; expected rows in one piece");
-    if (A.cols > most_bytes)
+    if (A.cols > most_byte_columns)
         throw py::value_error("A has " + std::to_string(A.cols) + " columns; expected at most " +
-                              std::to_string(most_bytes));
+                              std::to_string(most_byte_columns));
     const auto W = exactly<std::int8_t>("W", W_, 2);
     if (static_cast<std::size_t>(W.shape(0)) != A.cols)
         throw py::value_error("W has " + std::to_string(W.shape(0)) + " rows; expected " +

@@ -8,11 +8,11 @@
 namespace bpls::python {
 namespace {
 
-// Between arrays of our own: what a caller of the package gave has been checked before.
-void take_rows_(const py::array& X, const py::array_t<std::int64_t, py::array::c_style>& rows,
+void take_rows_(const py::object& X_, const py::array_t<std::int64_t, py::array::c_style>& rows,
                 py::array& out, const py::object& n_threads) {
+    const py::array X = as_array("X", X_, Accepts::bytes_and_floats);
     const ConstMatrix source = as_matrix("X", X);
-    if (!out.dtype().is(X.dtype()) || out.ndim() != 2 || out.shape(0) != rows.size() ||
+    if (out.dtype().num() != X.dtype().num() || out.ndim() != 2 || out.shape(0) != rows.size() ||
         out.shape(1) != X.shape(1) || !(out.flags() & py::array::c_style))
         throw py::value_error("out has shape " + shape_of(out) + "; expected (" +
                               std::to_string(rows.size()) + ", " + std::to_string(source.cols) +

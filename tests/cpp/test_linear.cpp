@@ -105,8 +105,8 @@ void bytes_times_integers_are_exact() {
 }
 
 void other_bytes_are_refused() {
-    const std::vector<std::uint8_t> a(bpls::most_bytes + 1);
-    const std::vector<std::int8_t> w(bpls::most_bytes + 1);
+    const std::vector<std::uint8_t> a(bpls::most_byte_columns + 1);
+    const std::vector<std::int8_t> w(bpls::most_byte_columns + 1);
     const float scale = 1;
     float out;
     const auto call = [&](const bpls::ConstMatrix& A) {
@@ -116,7 +116,7 @@ void other_bytes_are_refused() {
     apart.col_stride = 2;
     CHECK(throws<std::invalid_argument>([&] { call(apart); }));
     CHECK(throws<std::invalid_argument>(
-        [&] { call(bpls::row_major(a.data(), 1, bpls::most_bytes + 1)); }));
+        [&] { call(bpls::row_major(a.data(), 1, bpls::most_byte_columns + 1)); }));
     CHECK(throws<std::invalid_argument>([&] { call(bpls::row_major(&scale, 1, 1)); }));
 }
 

@@ -57,7 +57,7 @@ int main() {
         std::vector<std::thread> callers;
         for (std::size_t i = 0; i < results.size(); ++i)
             callers.emplace_back(
-                [&results, i] { results[i] = all_kernels(static_cast<int>(i % 3) + 1); });
+                [&results, i] { results[i] = all_kernels(static_cast<int>(i % 4) + 1); });
         for (std::thread& caller : callers) caller.join();
         for (const Results& result : results) CHECK(result == expected);
         CHECK(bpls::default_threads() >= 1);

@@ -94,6 +94,7 @@ def test_fit_refined_is_that_of_the_cpu(dtype):
         return bf.Network([3, 5, 4, 2], activation=["tanh", "softmax"], seed=2)
 
     (gpu, report), (cpu, expected) = both(bf.fit_refined, make, X, labels, max_sweeps=3)
+    # Rounding to float32 grows by the condition of the output layer's system from sweep to sweep.
     np.testing.assert_allclose(
         report.loss, expected.loss, rtol=1e-8 if dtype == np.float64 else 3e-3
     )
@@ -101,12 +102,13 @@ def test_fit_refined_is_that_of_the_cpu(dtype):
     assert report.backend == "cuda"
 
 
-def test_refined_sweeps_over_weighted_chunks_are_those_of_the_cpu():
+@pytest.mark.parametrize("hidden", [[4], [4, 3]], ids=str)
+def test_refined_sweeps_over_weighted_chunks_are_those_of_the_cpu(hidden):
     X, labels = rings(np.float64, 60)
     weight = np.linspace(0.5, 1.5, len(X))
 
     def make():
-        return bf.Network([3, 4, 2], activation="relu", seed=2)
+        return bf.Network([3, *hidden, 2], activation="relu", seed=2)
 
     options = {
         "chunk_rows": 24,

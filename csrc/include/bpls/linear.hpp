@@ -35,11 +35,11 @@ BPLS_API bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* value
                       const LinearOptions& options, T* out);
 
 // The most columns of A that linear_bytes() takes: more might overflow the sums, of which each product takes 255 · 128.
-inline constexpr std::size_t most_bytes = 65'536;
+inline constexpr std::size_t most_byte_columns = 65'536;
 
 // out[i, j] = scale[j] · Σ_k A[i, k] · W[k, j], A.rows x scale.size() in row-major order. A is of bytes that lie side by side in
 // a row, W row-major. Sums are integers, and each is rounded once before it is scaled: the bits are the same at every level.
-// Throws std::invalid_argument for any other A, or more columns than most_bytes.
+// Throws std::invalid_argument for any other A, or more columns than most_byte_columns.
 BPLS_API void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const float> scale,
                            int n_threads, float* out);
 
