@@ -9,13 +9,13 @@
 #include "bpls/linear.hpp"
 #include "core/buffer.hpp"
 #include "core/dispatch.hpp"
+#include "core/strip.hpp"
 #include "core/threads.hpp"
 
 namespace bpls {
 namespace {
 
-constexpr std::size_t element = 4;      // bytes of a packed element
-constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
+constexpr std::size_t element = 4;  // bytes of a packed element
 
 // The columns of one tile.
 struct Panel {
@@ -37,9 +37,10 @@ std::vector<Panel> plan(const kernels::Bytes& bytes, std::size_t columns, std::s
     return panels;
 }
 
-// Values of one row after another, each as an E, in whole elements; what is past the end is zero.
-template <class E, class S>
-void widen(const S* values, std::size_t count, std::size_t steps, unsigned char* out) noexcept {
+// A row of bytes, each as an E, in whole elements; what is past the end is zero.
+template <class E>
+void widen(const unsigned char* values, std::size_t count, std::size_t steps,
+           unsigned char* out) noexcept {
     auto* to = reinterpret_cast<E*>(out);
     const std::size_t room = steps * element / sizeof(E);
     for (std::size_t k = 0; k < count; ++k) to[k] = static_cast<E>(values[k]);
