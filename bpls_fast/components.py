@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast import _core
-from bpls_fast.kernels import cross, linear, solve
+from bpls_fast.kernels import cross, gram, linear, solve
 from bpls_fast.network import Network
 from bpls_fast.samples import float_of
 
@@ -22,10 +22,7 @@ __all__ = ["Components", "leading_components", "variance"]
 Array = NDArray[Any]
 
 PROBES = 64
-"""Directions are counted with so many random vectors at least."""
-
-POWERS = 4
-"""The filter that passes the directions that count is applied so many times."""
+"""Directions are counted with so many random vectors."""
 
 ROUND = 16
 """Components are a multiple of so many: vectors of the kernels are full."""
@@ -57,25 +54,22 @@ class Components(NamedTuple):
             return _core.linear_bytes(X, self.integers, factors, None)
         return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
 
-    def between(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give MᵀGM, the Gram matrix of the components."""
-        return cross(self.M, linear(G, self.M))
+    def network(self, net: Network, G: NDArray[np.float64]) -> tuple[Network, NDArray[np.float64]]:
+        """Give the network on components whose first layer is closest to that of `net`, and their Gram matrix, MᵀGM.
 
-    def network(self, net: Network, G: NDArray[np.float64], small: NDArray[np.float64]) -> Network:
-        """Give the network on components whose first layer is closest to that of `net`.
-
-        It is over inputs with XᵀX = G, whose components have the Gram matrix `small`.
+        It is closest over inputs with XᵀX = G.
         """
         first, *others = net.weights
         inner = copy.copy(net)
         inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
         inner.input_scale = 1.0
+        GM = linear(G, self.M)
+        small = cross(self.M, GM)
         # The scales of inputs and ones may be far apart.
         scale = 1 / np.sqrt(np.where(small.diagonal() > 0, small.diagonal(), 1.0))[:, np.newaxis]
-        right = scale * cross(self.M, linear(G, first))
-        closest = scale * solve(small * scale * scale.T, right, eps=1e-9)
+        closest = scale * solve(small * scale * scale.T, scale * cross(GM, first), eps=1e-9)
         inner.weights = [closest, *others]
-        return inner
+        return inner, small
 
     def whole(self, inner: Network, net: Network) -> Network:
         """Give the network like `net` that does to inputs what `inner` does to their components."""
@@ -90,37 +84,40 @@ def leading_components(
     sweeps: int,
     most: int,
     random: np.random.Generator,
-    of_bytes: bool,
+    dtype: Any,
 ) -> Components | None:
-    """Give the leading directions of inputs with XᵀX = G, bytes or not, or None where more than `most` count.
+    """Give the leading directions of inputs of a type with XᵀX = G, or None where more than `most` count.
 
-    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. They are found by a filter,
-    (XᵀX + μI)⁻¹XᵀX, of random vectors: it stops small λ and passes all large ones alike, so that the basis need not be
-    orthogonal to be well conditioned.
+    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. In units of μ they are found by a filter,
+    G²V (VᵀG²V + nI)⁻¹, of random signs V: it stops small λ and passes all large ones alike, so that the basis need not
+    be orthogonal to be well conditioned.
     """
     n, mu = len(G) - bias, ridge / sweeps
     if not 0 < mu < np.inf or most < ROUND:
         return None
+    G = G[:n, :n] / mu
+    arithmetic = np.float64 if dtype == np.float64 else np.float32
 
-    def filtered(vectors: Array) -> Array:
-        return vectors - mu * solve(G[:n, :n], vectors, eps=mu, relative=False)
+    def signs(count: int) -> NDArray[np.float64]:
+        return 2.0 * random.integers(0, 2, (n, count), dtype=np.int8) - 1
 
-    vectors = random.choice([-1.0, 1.0], size=(n, max(PROBES, most)))
     try:
-        basis = filtered(vectors)
-        freedom = float(np.einsum("ij,ij->", vectors, basis)) / vectors.shape[1]
+        probes = signs(PROBES)
+        stopped = float(np.einsum("ij,ij->", probes, solve(G, probes, eps=1.0, relative=False)))
+        freedom = n - stopped / PROBES  # the trace of (G + I)⁻¹G
         count = max(ROUND, ROUND * -(-int(np.ceil(freedom)) // ROUND))
         if count > most:
             return None
-        basis = basis[:, :count]
-        for _ in range(POWERS - 1):
-            basis = filtered(basis)
+        narrow = G.astype(arithmetic)
+        once = linear(narrow, signs(count).astype(arithmetic)).astype(np.float64)
+        flat = solve(gram(once), once.T, eps=n, relative=False).T
     except np.linalg.LinAlgError:
         return None  # a ridge that is too small for its rounding is grown without components
+    basis = linear(narrow, flat.astype(arithmetic)).astype(np.float64)
     sizes = np.sqrt(np.einsum("ij,ij->j", basis, basis))
     basis /= np.where(sizes > 0, sizes, 1.0)
     integers = units = None
-    if of_bytes:
+    if dtype == np.uint8:
         largest = np.abs(basis).max(axis=0)
         units = np.where(largest > 0, largest, 1.0) / LARGEST_INTEGER
         integers = np.rint(basis / units).astype(np.int8)
@@ -133,6 +130,6 @@ def leading_components(
 
 def variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:
     """Give the sum of the variances of X W, from XᵀX with or without a column of ones."""
-    if bias:
-        G = G - np.outer(G[-1], G[-1]) / G[-1, -1]
-    return float(np.einsum("ij,ij->", W, linear(G, W)))
+    GW = linear(G, W)
+    squares = float(np.einsum("ij,ij->", W, GW))
+    return squares - float(np.square(GW[-1]).sum()) / G[-1, -1] if bias else squares

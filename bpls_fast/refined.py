@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast.activation import Activation, activations
 from bpls_fast.backend import host, hosts, memory, on_device, placed, take
-from bpls_fast.components import POWERS, Components, leading_components, variance
+from bpls_fast.components import Components, leading_components, variance
 from bpls_fast.kernels import column_sums, gram, linear
 from bpls_fast.network import Network, scaled_inputs
-from bpls_fast.refinement import Refinement, Rows, Weights
+from bpls_fast.refinement import LATER_RIDGE, Refinement, Rows, Weights
 from bpls_fast.report import Callback, FitReport, Recorder, TooLargeError
 from bpls_fast.samples import (
     Array,
@@ -128,7 +128,7 @@ def fit_refined(
         of it. The larger, the better the network generalizes, and the slower it learns.
     output_eps : float, optional
         The ridge of the output layer, relative in the same way. By default, where every sweep sees all rows, the one
-        that generalized cross-validation prefers for the start; otherwise 1e-6.
+        that generalized cross-validation prefers for the start; over chunks, of labels a tenth of that, else 1e-6.
     start : {"scaled", "network"}
         Whether the hidden weights are first shifted and scaled so that every pre-activation has a mean near 0 and
         standard deviation 1 over the data, or taken as they are, to go on with a network that was trained before.
@@ -339,16 +339,15 @@ class _Inputs:
         columns = passes * neurons * (2 + 1 / TRIAL_SHARE)
         most = min(inputs // 2, int(columns * inputs / (columns + inputs)))
         most = min(most, MOST_BYTES // (count * np.dtype(float_of(samples.X)).itemsize))
-        if POWERS * inputs * (inputs / 6 + most) > FINDING * columns * count:
+        if inputs * (inputs / 6 + 2 * most) + 2 * most**2 > FINDING * columns * count:
             return samples, held
         with self._record.phase("start"):
             ridge = self._record.report.eps * float(G.diagonal().mean())
-            of_bytes = samples.X.dtype == np.uint8
-            found = leading_components(G, net.bias, ridge, sweeps, most, random, of_bytes)
+            dtype = samples.X.dtype
+            found = leading_components(G, net.bias, ridge, sweeps, most, random, dtype)
             if found is None:
                 return samples, held
-            small_G = found.between(G)
-            inner = found.network(net, G, small_G)
+            inner, small_G = found.network(net, G)
             left = variance(small_G, inner.weights[0], net.bias)
             if not left > LEAST_VARIANCE * variance(G, net.weights[0], net.bias):
                 return samples, held
@@ -391,7 +390,7 @@ class _Fit:
         self.samples = samples
         self.held = held
         self.chunks = chunks
-        self.cross_validates = output_eps is None and chunks is None
+        self.cross_validates = output_eps is None and (chunks is None or samples.labels is not None)
         self.refinement = Refinement(
             begin,
             record,
@@ -451,9 +450,13 @@ class _Fit:
                 self._rows = self.chunks.next()
             elif report.iterations == 0:
                 self._rows = self.samples.whole()
+        known = self.chunks is None
         if self.cross_validates and report.iterations == 0:
-            self.refinement.cross_validate(self._rows, self.samples.repetitions())
-        loss = self.refinement.sweep(self._rows, again=self.chunks is None)
+            repetitions = self.samples.repetitions() * len(self._rows.X) / len(self.samples.X)
+            share = LATER_RIDGE if self.chunks else 1.0
+            self.refinement.cross_validate(self._rows, repetitions, share)
+            known = True
+        loss = self.refinement.sweep(self._rows, again=known)
         if not np.isfinite(loss):
             raise TooLargeError("the numbers of a sweep grew too large; scale X and Y")
         report.iterations += 1

@@ -44,13 +44,13 @@ DAMPING = 0.5
 """What is added to the curvature of every neuron, as a share of the mean of its layer."""
 
 SLOPE_ROWS = 1250
-"""Products of slopes are averaged over so many rows at most, evenly spaced: rows may be sorted."""
+"""Products of slopes are averaged over so many of the rows for trial at most, evenly spaced: these may be sorted."""
 
 UPPER_RIDGE = 0.1
 """The ridge of the layers above the first, as a share of that of the first: what enters them is made for the task."""
 
-CONJUGACY = 0.9
-"""How much of the last directions is kept at most."""
+CONJUGACY, CONJUGACY_OF_CHUNKS = 0.9, 0.8
+"""How much of the last directions is kept at most, where they are of the same rows and where they are of others."""
 
 HALVINGS = 6
 """How often a step that raises the loss is halved before its directions are given up."""
@@ -66,6 +66,9 @@ UNDECIDED = 1e-4
 
 NEARLY = 1.05
 """It takes the first, the largest, whose error is at most so many times the least: the features will yet be fitted."""
+
+LATER_RIDGE = 0.1
+"""The ridge for many sweeps over chunks, as a share of that: features that are learnt bear less than those of the start."""
 
 
 class Rows(NamedTuple):
@@ -201,15 +204,18 @@ class Refinement:
     def sweep(self, rows: Rows, *, again: bool = False) -> float:
         """Move the hidden layers once; give the loss before that, per unit of weight.
 
-        `again` says that these are the rows of the last sweep, all of them for trial: how they run through the network
-        is then known.
+        `again` says that how these rows run through the network is known: they are those of the last sweep, all of them
+        for trial, or were cross-validated.
         """
         now = self.known if again and self.known is not None else self.forward(rows)
         self.known = now
         R = self._residual(rows, now, "R")
         gradients, steps = self._steps(rows, now, R)
-        directions = self._conjugate(gradients, steps)
-        if rows.trial < len(rows.X):
+        is_chunk = rows.trial < len(rows.X)
+        directions = self._conjugate(
+            gradients, steps, CONJUGACY_OF_CHUNKS if is_chunk else CONJUGACY
+        )
+        if is_chunk:
             trial, N = rows.for_trial(), [N[: rows.trial] for N in now.N]
             before = Forward(now.Z, N, self.solve_output(N[-1], trial))
             R = self._residual(trial, before, "R of trial")
@@ -279,10 +285,10 @@ class Refinement:
         output = self.solve_output_of(T.between(G), T.onto(C), rows)
         return output._replace(W=T.back(output.W))
 
-    def cross_validate(self, rows: Rows, repetitions: float) -> None:
+    def cross_validate(self, rows: Rows, repetitions: float, share: float = 1.0) -> None:
         """Set the ridge of the output layer to what generalized cross-validation prefers for the present features.
 
-        With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s of NᵀN; the error is
+        Or to a share of it. With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s of NᵀN; the error is
         |T - N W|² / (repetitions - freedom)², where the rows are so many if their weights count as repetitions.
         """
         now = self.forward(rows)
@@ -313,9 +319,10 @@ class Refinement:
             if self.net.bias:
                 constant -= float(np.square(C[-1]).sum()) / G[-1, -1]
             if error.min() < SIGNAL * constant / max(repetitions - 1, 1) ** 2:
-                self.output_eps = float(grid[np.argmax(error <= NEARLY * error.min())])
+                chosen = float(grid[np.argmax(error <= NEARLY * error.min())])
             else:
-                self.output_eps = max(UNDECIDED, rounding)
+                chosen = UNDECIDED
+            self.output_eps = max(share * chosen, rounding)
         self.known = now._replace(output=self.solve_output_of(G, C, rows))
 
     def _residual(self, rows: Rows, now: Forward, name: str) -> Array:
@@ -380,8 +387,8 @@ class Refinement:
         if activation.name == "softmax" or len(self.hidden) == 1:
             squares = _squared_slopes(activation, N, rows.weights) / rows.total_weight()
             return np.diag(np.einsum("ij,ij->i", linear(W, above), W) * squares), False
-        step = -(-len(N) // SLOPE_ROWS)
-        N, weights = N[::step], None if rows.weights is None else rows.weights[::step]
+        some = slice(0, rows.trial, -(-rows.trial // SLOPE_ROWS))
+        N, weights = N[some], None if rows.weights is None else rows.weights[some]
         slopes = activation.jacobian(self._ones(N), N)
         total = len(N) if weights is None else float(weights.sum(dtype=np.float64))
         products = host(gram(slopes, sample_weight=weights)) / total
@@ -395,14 +402,14 @@ class Refinement:
         G = host(gram(N, bias=self.net.bias, sample_weight=weights))
         return G, host(cross(N, D, bias=self.net.bias))
 
-    def _conjugate(self, gradients: Weights, steps: Weights) -> Weights:
-        """Give the directions: the steps, and a part of the last directions (Polak-Ribière+)."""
+    def _conjugate(self, gradients: Weights, steps: Weights, most: float) -> Weights:
+        """Give the directions: the steps, and a part of the last directions (Polak-Ribière+), at most so much."""
         with self.record.phase("step"):
             slope = sum(map(_dot, gradients, steps))
             directions = steps
             if self._slope > 0 and not self.failed:
                 beta = (slope - sum(map(_dot, self._gradients, steps))) / self._slope
-                beta = min(max(beta, 0.0), CONJUGACY)
+                beta = min(max(beta, 0.0), most)
                 conjugate = [s + beta * d for s, d in zip(steps, self._directions, strict=True)]
                 if sum(map(_dot, gradients, conjugate)) > 0:
                     directions = conjugate

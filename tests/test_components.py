@@ -51,7 +51,7 @@ def found(monkeypatch):
 def test_components_span_the_directions_with_large_eigenvalues(bias):
     eigenvalues = np.concatenate([np.linspace(50, 5, 20), np.full(80, 1e-4)])
     G, Q = spectrum_gram(eigenvalues, bias)
-    components = leading_components(G, bias, 10.0, 100, 64, np.random.default_rng(0), False)
+    components = leading_components(G, bias, 10.0, 100, 64, np.random.default_rng(0), np.float64)
     B = components.M[:100, : components.M.shape[1] - bias]
     assert B.shape[1] == 2 * ROUND  # 20 directions count as much as one each, the others as nothing
     basis, _ = np.linalg.qr(B)
@@ -73,13 +73,13 @@ def test_components_span_the_directions_with_large_eigenvalues(bias):
 )
 def test_no_components_where_they_would_be_many(eigenvalues, ridge, most):
     G, _ = spectrum_gram(eigenvalues, True)
-    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0), False) is None
+    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0), np.float64) is None
 
 
 def test_longer_fits_keep_more_directions():
     G, _ = spectrum_gram(np.geomspace(100, 1e-4, 100), False)
     counts = [
-        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0), False).M.shape[1]
+        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0), np.float64).M.shape[1]
         for sweeps in (1, 30, 1000)
     ]
     assert counts[0] < counts[1] < counts[2]
@@ -92,10 +92,9 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     scale = 1 / 255 if kind == "uint8" else 1.0
     G = bf.gram(X, bias=bias, scale=scale)
     ridge = 7 * G.diagonal().mean()
-    of_bytes = kind == "uint8"
-    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), of_bytes)
+    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), X.dtype)
     net = bf.Network([96, 5, 3], "identity", "identity", bias=bias, seed=0, input_scale=scale)
-    inner = components.network(net, G, components.between(G))
+    inner, small_G = components.network(net, G)
     P = components.rows(X, scale)
     assert P.dtype == (np.float64 if kind == "float64" else np.float32)
     outer = components.whole(inner, net)
@@ -104,10 +103,10 @@ def test_a_network_on_components_is_one_on_the_inputs(kind, bias):
     np.testing.assert_allclose(inner.forward(P), left, atol=1e-4 * spread)
     # What is left out of the inputs is noise: the two networks are nearly the same.
     assert (given - left).std() < 0.15 * spread
-    kept = variance(components.between(G), inner.weights[0], bias)
+    kept = variance(small_G, inner.weights[0], bias)
     assert 0.95 < kept / variance(G, net.weights[0], bias) <= 1
     small = bf.gram(P.astype(np.float64), bias=bias)
-    np.testing.assert_allclose(components.between(G), small, rtol=0, atol=1e-5 * small.max())
+    np.testing.assert_allclose(small_G, small, rtol=0, atol=1e-5 * small.max())
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -115,7 +114,7 @@ def test_components_of_bytes_do_not_depend_on_how_the_rows_lie(bias):
     X, _ = wide_rows()
     G = bf.gram(X, bias=bias)
     ridge = 7 * G.diagonal().mean()
-    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), True)
+    components = leading_components(G, bias, ridge, 60, 48, np.random.default_rng(0), X.dtype)
     M = components.M[:96, : components.M.shape[1] - bias]
     np.testing.assert_array_equal(M, components.integers * components.units)
     assert np.abs(components.integers.astype(int)).max() == 127
@@ -140,14 +139,14 @@ def test_fits_on_components_learn_what_the_rows_tell(found, kind):
     assert (net.predict(X[6000:]) == labels[6000:]).mean() > 0.85
 
 
-@pytest.mark.parametrize("of_bytes", [False, True])
-def test_steps_on_components_are_those_on_the_inputs_where_it_counts(of_bytes):
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_steps_on_components_are_those_on_the_inputs_where_it_counts(dtype):
     eigenvalues = np.geomspace(100, 1e-6, 200)
     G, Q = spectrum_gram(eigenvalues, True)
     ridge, sweeps = 7 * G.diagonal().mean(), 100
-    components = leading_components(G, True, ridge, sweeps, 150, np.random.default_rng(0), of_bytes)
+    components = leading_components(G, True, ridge, sweeps, 150, np.random.default_rng(0), dtype)
     M = components.M
-    inverse = np.linalg.inv(components.between(G) + ridge * M.T @ M)
+    inverse = np.linalg.inv(M.T @ G @ M + ridge * M.T @ M)
     steps = Q.T @ (M @ inverse @ M.T)[:200, :200] @ Q
     expected = 1 / (eigenvalues + ridge)
     counted = eigenvalues > 10 * ridge / sweeps
@@ -201,8 +200,10 @@ def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, m
     fitted(X, labels, start="network")
     fitted(X[:4000], labels[:4000])
     assert not found
-    fitted(X, labels, max_passes=0.5)
-    assert not found  # components would cost more than they save
+    with monkeypatch.context() as patch:
+        patch.setattr(refined, "FINDING", 0.01)
+        fitted(X, labels, max_passes=0.5)
+    assert not found  # finding components would cost too much
     fitted(
         X, labels, max_passes=np.inf, max_sweeps=refined.MANY_SWEEPS + 1, callback=lambda _: True
     )

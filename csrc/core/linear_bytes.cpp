@@ -1,7 +1,8 @@
 // Products of bytes and int8 weights. W is packed once; rows are read where they lie if the level multiplies bytes, and
-// widened to int16 if it does not.
+// widened to int16 if it does not. Elements that are zero all over a tile are left out.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -77,6 +78,7 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
     if (count == 0 || width == 0) return;
 
     const kernels::Bytes& bytes = table().bytes;
+    const auto live_columns = table().dense_f32.live_columns;
     const auto lanes = static_cast<std::size_t>(bytes.lanes),
                mr = static_cast<std::size_t>(bytes.mr);
     const auto step_rows = static_cast<std::size_t>(bytes.step_rows);
@@ -102,6 +104,20 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
     const std::size_t row_bytes = steps * element;
     const std::size_t copy_bytes = in_place ? 0 : round_up(strip_rows * row_bytes, cache_line);
     Buffer<unsigned char> copies(static_cast<std::size_t>(n_threads) * copy_bytes);
+    // Zeros are looked for in whole elements.
+    const auto* first_row = A.at(0, 0);
+    const bool looks = pays_to_look(depth, width) &&
+                       (!in_place || (reinterpret_cast<std::uintptr_t>(first_row) % element == 0 &&
+                                      A.row_stride % std::ptrdiff_t(element) == 0));
+    const std::ptrdiff_t stride =
+        (in_place ? A.row_stride : static_cast<std::ptrdiff_t>(row_bytes)) /
+        std::ptrdiff_t(element);
+    const std::size_t list_room = steps + kernels::max_list_lanes;
+    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * list_room : 0);
+    std::vector<LiveColumns> live_elements(static_cast<std::size_t>(n_threads));
+    if (looks)
+        for (std::size_t thread = 0; thread < live_elements.size(); ++thread)
+            live_elements[thread].list = lists.data() + thread * list_room;
 
     parallel_for(n_threads, strips, [&](std::size_t strip, int thread) noexcept {
         const std::size_t first = strip * strip_rows;
@@ -120,11 +136,17 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
         }
         for (std::size_t i = 0; i < in_strip; i += mr) {
             const int tile_rows = static_cast<int>(std::min(mr, in_strip - i));
+            int live_steps = static_cast<int>(steps);
+            const int* live = live_elements[static_cast<std::size_t>(thread)].of_tile(
+                live_steps, [&](int* list) noexcept {
+                    return live_columns(reinterpret_cast<const float*>(at[i]), stride, tile_rows,
+                                        static_cast<int>(steps), list);
+                });
             for (const Panel& panel : panels)
                 bytes.tile[panel.vectors - 1](
                     at.data() + i, tile_rows,
                     reinterpret_cast<const std::int32_t*>(packed.data() + panel.begin * element),
-                    static_cast<int>(steps), scales.data() + panel.column,
+                    live, live_steps, scales.data() + panel.column,
                     static_cast<int>(std::min(width - panel.column, panel.vectors * lanes)),
                     out + (first + i) * width + panel.column, static_cast<std::ptrdiff_t>(width));
         }

@@ -23,7 +23,24 @@ struct LiveColumns {
     int* list = nullptr;  // `room` numbers, or null: nothing is left out
     int tiles_to_pass = 0;
 
-    bool looks() const noexcept { return list && tiles_to_pass <= 0; }
+    bool looks() const noexcept { return list && tiles_to_pass == 0; }
+
+    // Gives the list of a tile, which count_live(list) makes, and sets `steps` to its length; or null where nearly all of
+    // the `steps` columns count.
+    template <class F>
+    const int* of_tile(int& steps, F&& count_live) noexcept {
+        if (!looks()) {
+            if (tiles_to_pass > 0) --tiles_to_pass;
+            return nullptr;
+        }
+        const int count = count_live(list);
+        if (count > steps - steps / 8) {
+            tiles_to_pass = 64;
+            return nullptr;
+        }
+        steps = count;
+        return list;
+    }
 };
 
 // Leaving columns out pays from this size on. Zero times infinity is not zero: the weights must be finite.
@@ -63,19 +80,11 @@ bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* st
         const int tile_rows = static_cast<int>(rows);
         for (std::size_t k = 0; k < depth; k += depth_block) {
             const T* a = strip.rows + static_cast<std::ptrdiff_t>(i) * strip.stride + k;
-            const int* listed = nullptr;
-            int steps = static_cast<int>(std::min(depth_block, depth - k));
-            if (live.tiles_to_pass > 0) {
-                --live.tiles_to_pass;
-            } else if (live.list) {
-                const int count = dense.live_columns(a, strip.stride, tile_rows, steps, live.list);
-                if (count > steps - steps / 8) {
-                    live.tiles_to_pass = 64;
-                } else {
-                    listed = live.list;
-                    steps = count;
-                }
-            }
+            const int columns = static_cast<int>(std::min(depth_block, depth - k));
+            int steps = columns;
+            const int* listed = live.of_tile(steps, [&](int* list) noexcept {
+                return dense.live_columns(a, strip.stride, tile_rows, columns, list);
+            });
             for (std::size_t j = 0; j < width;) {
                 const WeightPanel<T> panel = panel_at(k, j);
                 dense.tile(a, strip.stride, tile_rows, panel.first, panel.row_stride, listed, steps,

@@ -7,9 +7,10 @@ namespace bpls::kernels {
 namespace {
 
 // Rows that are not there are computed as copies of the last one and not stored.
-template <class V, int mr, int nv>
-void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t* panel, int steps,
-                const float* scale, int columns, float* out, std::ptrdiff_t stride) noexcept {
+template <class V, int mr, int nv, bool listed>
+inline void bytes_vectors(const unsigned char* const* rows, int count, const std::int32_t* panel,
+                          const int* live, int steps, const float* scale, int columns, float* out,
+                          std::ptrdiff_t stride) noexcept {
     const unsigned char* row[mr];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) row[i] = rows[i < count ? i : count - 1];
@@ -18,13 +19,15 @@ void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t*
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < steps; ++k, panel += nv * V::lanes) {
+    for (int step = 0; step < steps; ++step) {
+        const std::ptrdiff_t k = listed ? live[step] : step;
+        const std::int32_t* from = panel + k * (nv * V::lanes);
         V x[nv];
 #pragma GCC unroll 12
-        for (int j = 0; j < nv; ++j) x[j] = V::load(panel + j * V::lanes);
+        for (int j = 0; j < nv; ++j) x[j] = V::load(from + j * V::lanes);
 #pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
-            const V y = V::broadcast(read<std::int32_t>(row[i] + std::ptrdiff_t(k) * 4));
+            const V y = V::broadcast(read<std::int32_t>(row[i] + k * 4));
 #pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(x[j], y);
         }
@@ -42,6 +45,14 @@ void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t*
                 value.store_first(to, columns - j * V::lanes);
         }
     }
+}
+
+template <class V, int mr, int nv>
+void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t* panel,
+                const int* live, int steps, const float* scale, int columns, float* out,
+                std::ptrdiff_t stride) noexcept {
+    const auto vectors = live ? &bytes_vectors<V, mr, nv, true> : &bytes_vectors<V, mr, nv, false>;
+    vectors(rows, count, panel, live, steps, scale, columns, out, stride);
 }
 
 template <class V, int mr, int step_rows>

@@ -123,9 +123,10 @@ struct Dense {
 // out[i * stride + j] = scale[j] · Σ_k rows[i][k] · w[k, j] for `count` (1 to mr) rows and `columns` columns: at most those of the
 // tile's vectors, and more than those of all but the last. Elements of four bytes hold the values of one or several k,
 // and steps are elements: of a row unsigned ones, side by side; of w signed ones, the tile's vectors of an element after
-// each other. scale has room for whole vectors.
+// each other. Where `live` is not null it lists the elements that count, and steps is how many. scale has room for whole
+// vectors.
 using BytesTile = void (*)(const unsigned char* const* rows, int count, const std::int32_t* w,
-                           int steps, const float* scale, int columns, float* out,
+                           const int* live, int steps, const float* scale, int columns, float* out,
                            std::ptrdiff_t stride) noexcept;
 
 // Products of bytes and int8 weights.
