@@ -11,7 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 small_tables = pytest.importorskip("small_tables", reason="scikit-learn is not installed")
 
 MLP = "MLPClassifier or MLPRegressor"
-ROUNDS = 1 if SMALL else 3
+ROUNDS = 1 if SMALL else 20
 NAMES = ("wine", "friedman1") if SMALL else tuple(small_tables.TABLES)
 SLACK = 0.1
 """What the score may stay behind the MLP's: beyond it something is broken."""

@@ -88,9 +88,9 @@ def leading_components(
 ) -> Components | None:
     """Give the leading directions of inputs of a type with XᵀX = G, or None where more than `most` count.
 
-    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. In units of μ they are found by a filter,
-    G²V (VᵀG²V + nI)⁻¹, of random signs V: it stops small λ and passes all large ones alike, so that the basis need not
-    be orthogonal to be well conditioned.
+    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. With G in units of μ they are found by a
+    filter, G²V (VᵀG²V + nI)⁻¹, of random signs V: it stops small λ and passes all large ones alike, so that the basis
+    need not be orthogonal to be well conditioned.
     """
     n, mu = len(G) - bias, ridge / sweeps
     if not 0 < mu < np.inf or most < ROUND:
@@ -98,7 +98,7 @@ def leading_components(
     G = G[:n, :n] / mu
     arithmetic = np.float64 if dtype == np.float64 else np.float32
 
-    def signs(count: int) -> NDArray[np.float64]:
+    def signs(count: int) -> Array:
         return 2.0 * random.integers(0, 2, (n, count), dtype=np.int8) - 1
 
     try:

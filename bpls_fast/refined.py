@@ -45,8 +45,11 @@ CALIBRATION_ROWS = 1000
 TRIAL_SHARE = 4
 """Of a chunk, one row in so many is used to find and try the lengths of steps."""
 
+SOFTMAX_SPREAD = 0.8
+"""The standard deviation of pre-activations of softmax at the start; of other activations it is 1."""
+
 OFFSET = 0.5
-"""How far from 0 the mean of a pre-activation is at the start, at most."""
+"""How far from 0 the mean of a pre-activation is at the start, at most, in standard deviations."""
 
 SAMPLE = 5_000
 """At most so many rows are used to scale the start, and for the Gram matrix of the inputs."""
@@ -60,7 +63,7 @@ MOST_BYTES = 1 << 30
 LEAST_VARIANCE = 0.9
 """Components keep at least this share of the variance of the start's pre-activations: else they leave out too much."""
 
-FINDING = 0.1
+FINDING = 0.05
 """Finding components may take this share of the multiply-adds of the sweeps' products with all inputs."""
 
 LEAST_KEPT, WINDOW = 0.8, 0.25
@@ -581,9 +584,9 @@ class _Chunks:
 
 
 def scaled_start(net: Network, samples: Samples, random: np.random.Generator) -> Weights:
-    """Give the weights of a network, those of hidden layers such that every pre-activation has spread 1 over some rows.
+    """Give the weights of a network, those of hidden layers scaled: over some rows their pre-activations spread alike.
 
-    With a bias it also has a random mean within OFFSET of 0: of symmetric data and a mean of 0, tanh would give odd
+    With a bias they also have random means within OFFSET of 0: of symmetric data and a mean of 0, tanh would give odd
     functions alone.
     """
     X, dtype = samples.X, float_of(samples.X)
@@ -602,11 +605,12 @@ def scaled_start(net: Network, samples: Samples, random: np.random.Generator) ->
             Z -= mean.astype(dtype)
         spread = np.sqrt(column_sums(Z, Z, shares))
         varies = spread > 100 * np.finfo(dtype).eps * np.hypot(spread, mean)  # else it is rounding
-        factor = 1 / np.where(varies, spread, 1.0)
+        size = SOFTMAX_SPREAD if activation.name == "softmax" else 1.0
+        factor = size / np.where(varies, spread, 1.0)
         W = W * factor
         np.multiply(Z, factor.astype(dtype), out=Z)
         if net.bias:
-            offset = random.uniform(-OFFSET, OFFSET, len(factor))
+            offset = size * random.uniform(-OFFSET, OFFSET, len(factor))
             W[-1] += offset - mean * factor
             Z += offset.astype(dtype)
         scaled.append(W)

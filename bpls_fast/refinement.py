@@ -7,6 +7,7 @@ output layer has no steps: it is solved for whatever the hidden layers give (var
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ NEARLY = 1.05
 """It takes the first, the largest, whose error is at most so many times the least: the features will yet be fitted."""
 
 LATER_RIDGE = 0.1
-"""The ridge for many sweeps over chunks, as a share of that: features that are learnt bear less than those of the start."""
+"""The ridge of sweeps over chunks, as a share of that: features that are learnt need less than those of the start."""
 
 
 class Rows(NamedTuple):
@@ -288,8 +289,9 @@ class Refinement:
     def cross_validate(self, rows: Rows, repetitions: float, share: float = 1.0) -> None:
         """Set the ridge of the output layer to what generalized cross-validation prefers for the present features.
 
-        Or to a share of it. With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s of NᵀN; the error is
-        |T - N W|² / (repetitions - freedom)², where the rows are so many if their weights count as repetitions.
+        Or to a share of it. With a ridge λ the features N have Σ s / (s + λ) degrees of freedom, over the eigenvalues s
+        of NᵀN; the error is |T - N W|² / (repetitions - freedom)², where the rows are so many if their weights count as
+        repetitions.
         """
         now = self.forward(rows)
         G, C, n = now.output.G, now.output.C, len(now.output.G)
@@ -517,7 +519,7 @@ class Refinement:
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """Give memory that is kept from sweep to sweep."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         kept = self._memory.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
             kept = self._memory[name] = memory((size,), dtype, self.record.report.backend)
@@ -525,7 +527,7 @@ class Refinement:
 
     def _ones(self, like: Array) -> Array:
         """Give ones of the shape and type of values, where these are."""
-        size = int(np.prod(like.shape))
+        size = math.prod(like.shape)
         kept = self._memory.get("ones")
         if kept is None or kept.size < size or kept.dtype != like.dtype:
             kept = self._memory["ones"] = beside(like, np.ones(size, like.dtype))

@@ -73,13 +73,17 @@ def test_components_span_the_directions_with_large_eigenvalues(bias):
 )
 def test_no_components_where_they_would_be_many(eigenvalues, ridge, most):
     G, _ = spectrum_gram(eigenvalues, True)
-    assert leading_components(G, True, ridge, 100, most, np.random.default_rng(0), np.float64) is None
+    assert (
+        leading_components(G, True, ridge, 100, most, np.random.default_rng(0), np.float64) is None
+    )
 
 
 def test_longer_fits_keep_more_directions():
     G, _ = spectrum_gram(np.geomspace(100, 1e-4, 100), False)
     counts = [
-        leading_components(G, False, 10.0, sweeps, 100, np.random.default_rng(0), np.float64).M.shape[1]
+        leading_components(
+            G, False, 10.0, sweeps, 100, np.random.default_rng(0), np.float64
+        ).M.shape[1]
         for sweeps in (1, 30, 1000)
     ]
     assert counts[0] < counts[1] < counts[2]

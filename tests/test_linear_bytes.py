@@ -40,6 +40,26 @@ def test_products_are_those_of_integers_to_the_bit(rows, n, m, seed, n_threads):
     np.testing.assert_array_equal(found, expected_of(A, W, scale))
 
 
+@given(
+    rows=st.integers(1, 20) | st.sampled_from([47, 48, 49, 300]),
+    n=st.sampled_from([63, 64, 66, 784]),
+    m=st.sampled_from([16, 32, 33, 48, 97]),
+    offset=st.integers(0, 3),
+    black=st.sampled_from([0.05, 0.2, 0.9, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_zeros_are_left_out_and_change_nothing(rows, n, m, offset, black, seed, n_threads):
+    A, W, scale = random_product(rows, n, m, seed)
+    random = np.random.default_rng(seed)
+    A[:, random.random(n) < black] = 0
+    A[rows // 2 :, : n // 2] = 0
+    wide = np.full((rows, n + 7), 255, np.uint8)
+    wide[:, offset : offset + n] = A
+    for rows_of_A in (A, wide[:, offset : offset + n]):
+        found = linear_bytes(rows_of_A, W, scale, n_threads=n_threads)
+        np.testing.assert_array_equal(found, expected_of(A, W, scale))
+
+
 def test_the_largest_sums_do_not_overflow():
     A = np.full((3, MOST_COLUMNS), 255, np.uint8)
     W = np.array([[-128, 127]], np.int8).repeat(MOST_COLUMNS, axis=0)

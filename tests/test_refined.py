@@ -9,7 +9,15 @@ from subprocesses import output_of, run_code
 import bpls_fast as bf
 from bpls_fast import refinement as refinement_module
 from bpls_fast.refined import FEWEST_SWEEPS, ROWS_PER_SWEEP, Samples, scaled_start
-from bpls_fast.refinement import DAMPING, UPPER_RIDGE, Refinement, Rows
+from bpls_fast.refinement import (
+    DAMPING,
+    LATER_RIDGE,
+    NEARLY,
+    OUTPUT_EPS,
+    UPPER_RIDGE,
+    Refinement,
+    Rows,
+)
 from bpls_fast.report import Recorder
 
 HIDDEN = ["sigmoid", "tanh", "relu", "leaky_relu", "elu", "softplus", "softmax"]
@@ -127,6 +135,55 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
     for one, other, start in zip(*hidden, net.weights, strict=False):
         assert not np.array_equal(one, other)
         assert np.linalg.norm(one - other) < 0.1 * np.linalg.norm(one - start)
+
+
+# ---- the ridge of the output layer
+
+
+def preferred_eps(A, T):
+    """Give the ridge that generalized cross-validation prefers, the largest that comes near enough."""
+    mean = np.square(A).sum() / A.shape[1]
+    errors = []
+    for eps in OUTPUT_EPS:
+        inverse = np.linalg.inv(A.T @ A + eps * mean * np.eye(A.shape[1]))
+        freedom = np.trace(inverse @ A.T @ A)
+        errors.append(np.square(T - A @ inverse @ A.T @ T).sum() / (len(A) - freedom) ** 2)
+    return OUTPUT_EPS[np.argmax(errors <= NEARLY * np.min(errors))]
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """Give the list of ridges that fits chose, each beside the one that NumPy prefers."""
+    calls, cross_validate = [], Refinement.cross_validate
+
+    def noting(refinement, rows, *given):
+        (W,) = refinement.hidden
+        preferred = preferred_eps(ones(np.tanh(ones(rows.X) @ W)), rows.T)
+        cross_validate(refinement, rows, *given)
+        calls.append((refinement.output_eps, preferred))
+
+    monkeypatch.setattr(Refinement, "cross_validate", noting)
+    return calls
+
+
+@pytest.mark.parametrize(("options", "share"), [({}, 1.0), ({"chunk_rows": 300}, LATER_RIDGE)])
+def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(validated, options, share):
+    x, y = rings(900)
+    nets = [bf.Network([2, 20, 3], "tanh", seed=0) for _ in range(2)]
+    bf.fit_refined(nets[0], x, y, max_sweeps=3, **options)
+    ((chosen, preferred),) = validated
+    assert chosen == pytest.approx(share * preferred)
+    bf.fit_refined(nets[1], x, y, max_sweeps=3, output_eps=chosen, **options)
+    assert all(map(same_bits, nets[0].weights, nets[1].weights))
+
+
+def test_numbers_over_chunks_have_the_least_ridge(validated):
+    x, _ = rings(900)
+    nets = [bf.Network([2, 20, 1], "tanh", "identity", seed=0) for _ in range(2)]
+    bf.fit_refined(nets[0], x, np.sin(x[:, 0]), max_sweeps=3, chunk_rows=300)
+    bf.fit_refined(nets[1], x, np.sin(x[:, 0]), max_sweeps=3, chunk_rows=300, output_eps=1e-6)
+    assert not validated
+    assert all(map(same_bits, nets[0].weights, nets[1].weights))
 
 
 # ---- what every fit promises

@@ -9,7 +9,16 @@ from reference import ACTIVATIONS
 from reference_refined import Problem, Unclear
 
 import bpls_fast as bf
-from bpls_fast.refinement import CONJUGACY, DAMPING, HALVINGS
+from bpls_fast.refined import PHASES
+from bpls_fast.refinement import (
+    CONJUGACY,
+    CONJUGACY_OF_CHUNKS,
+    DAMPING,
+    HALVINGS,
+    Refinement,
+    Rows,
+)
+from bpls_fast.report import Recorder
 
 WIDTHS = [(5,), (5, 4), (6, 5, 4)]
 SEEDS = range(4)
@@ -131,3 +140,29 @@ def test_the_gradient_is_that_of_the_loss_with_its_output_layer_solved(name):
         slope = (losses[1] - losses[0]) / 4e-6 / problem.w.sum()
         expected = np.sum(gradients[layer] * step) / np.abs(step).max()
         assert slope == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+def test_directions_keep_less_of_those_of_other_rows(chunks):
+    random = np.random.default_rng(0)
+    problem = random_problem(0, ["tanh"])
+    record = Recorder("test", EPS, phases=PHASES)
+    refinement = Refinement(
+        network(problem, [6], 0), record, output_eps=OUTPUT_EPS, standardize=False
+    )
+    refinement.learn_inputs(bf.gram(problem.X, bias=True), ROWS, problem.X, None)
+    rows = Rows(problem.X, problem.T, None, ROWS // 4 if chunks else ROWS)
+    refinement.sweep(rows)
+    (last,) = refinement._directions
+    # A slope of nearly nothing before makes the part that Polak and Ribière keep as large as can be.
+    refinement._slope = 1e-9
+    refinement._gradients = [np.zeros_like(last)]
+    refinement._directions = [random.normal(size=last.shape) * 1e-6 * np.abs(last).max()]
+    kept = refinement._directions[0]
+    steps = []
+    find_steps = refinement._steps
+    refinement._steps = lambda *given: steps.append(find_steps(*given)) or steps[-1]
+    refinement.sweep(rows)
+    (direction,) = refinement._directions
+    most = CONJUGACY_OF_CHUNKS if chunks else CONJUGACY
+    np.testing.assert_allclose(direction, steps[0][1][0] + most * kept, rtol=1e-12)

@@ -81,12 +81,16 @@ void no_columns_of_weights_give_nothing() {
 }
 
 // Sums of integers, in every remainder of rows, columns and depth.
-void bytes_times_integers_are_exact() {
+// Rows lie `apart` bytes apart; where they are `black` most columns are zero in all or half of them.
+void bytes_times_integers_are_exact(std::size_t apart, bool black) {
     for (const std::size_t d : {1u, 7u, 48u, 53u})
-        for (const std::size_t n : {1u, 2u, 3u, 4u, 785u})
+        for (const std::size_t n : {1u, 2u, 3u, 4u, 784u, 785u})
             for (const std::size_t m : {1u, 15u, 16u, 33u, 49u}) {
-                const std::size_t stride = n + 3;  // rows lie apart
-                const auto a = random_values<std::uint8_t>(d * stride, 1);
+                const std::size_t stride = n + apart;
+                auto a = random_values<std::uint8_t>(d * stride, 1);
+                for (std::size_t i = 0; black && i < d; ++i)
+                    for (std::size_t k = 0; k < n; ++k)
+                        if (k % 9 > 1 || (k < 100 && i < d / 2)) a[i * stride + k] = 0;
                 const auto bytes = random_values<std::uint8_t>(n * m, 2);
                 const std::vector<std::int8_t> w(bytes.begin(), bytes.end());
                 const auto scale = random_values<float>(m, 3);
@@ -154,7 +158,8 @@ int main() {
         zero_times_infinity_is_nan_in_every_row();
         wrong_output_type_is_refused();
         no_columns_of_weights_give_nothing();
-        bytes_times_integers_are_exact();
+        for (const std::size_t apart : {0u, 3u, 4u})
+            for (const bool black : {false, true}) bytes_times_integers_are_exact(apart, black);
         other_bytes_are_refused();
         rows_are_gathered();
     });
