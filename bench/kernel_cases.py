@@ -299,23 +299,24 @@ def components_error(A: Array, W: Array, units: Array, floats: Array) -> Callabl
     return lambda P: largest(P - exact, exact)
 
 
-def components_case() -> Case:
+def components_case(*, of_images: bool = True) -> Case:
     def arrays() -> tuple[Array, ...]:
+        A = images.load("uint8", ROWS) if of_images else dense_rows("uint8", ROWS, images.PIXELS)
         random = np.random.default_rng(1)
         W = random.integers(-127, 128, (images.PIXELS, COMPONENTS)).astype(np.int8)
         units = random.uniform(0.5, 1.5, COMPONENTS).astype(np.float32)
-        return images.load("uint8", ROWS), W, units, W * units
+        return A, W, units, W * units
 
     return Case(
         kernel="components",
         dtype="uint8",
-        size=f"{ROWS} x {images.PIXELS} images -> {COMPONENTS}",
+        size=f"{ROWS} x {images.PIXELS}{' images' if of_images else ''} -> {COMPONENTS}",
         make_arrays=arrays,
         ours=integer_product,
         others={"numpy": numpy_components, "torch": torch_components},
         make_error=components_error,
         tolerance=1e-4,
-        operations=2 * ROWS * images.PIXELS * COMPONENTS,
+        operations=0 if of_images else 2 * ROWS * images.PIXELS * COMPONENTS,
         arithmetic="uint8",
     )
 
@@ -567,6 +568,7 @@ CASES = [
     cross_case("float32", of_images=False),
     cross_case("uint8"),
     components_case(),
+    components_case(of_images=False),
     solve_case(images.PIXELS + 1),
     solve_batched_case(16),
     solve_batched_case(32),

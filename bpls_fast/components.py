@@ -27,6 +27,9 @@ PROBES = 64
 ROUND = 16
 """Components are a multiple of so many: vectors of the kernels are full."""
 
+FLOAT32_SPAN, LARGEST_SPAN = 1e6, 1e12
+"""Eigenvalues, in units of the least that counts, up to which float32 tells them from its rounding, and float64."""
+
 LARGEST_INTEGER = 127
 """Of bytes, entries of M are multiples of a number for each column, up to so many times: there is a kernel for that."""
 
@@ -95,8 +98,11 @@ def leading_components(
     n, mu = len(G) - bias, ridge / sweeps
     if not 0 < mu < np.inf or most < ROUND:
         return None
+    span = float(G.diagonal()[:n].sum()) / mu  # no eigenvalue is larger
+    if not span < LARGEST_SPAN:
+        return None
     G = G[:n, :n] / mu
-    arithmetic = np.float64 if dtype == np.float64 else np.float32
+    arithmetic = np.float64 if dtype == np.float64 or span > FLOAT32_SPAN else np.float32
 
     def signs(count: int) -> Array:
         return 2.0 * random.integers(0, 2, (n, count), dtype=np.int8) - 1

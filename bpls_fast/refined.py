@@ -131,10 +131,12 @@ def fit_refined(
         of it. The larger, the better the network generalizes, and the slower it learns.
     output_eps : float, optional
         The ridge of the output layer, relative in the same way. By default, where every sweep sees all rows, the one
-        that generalized cross-validation prefers for the start; over chunks, of labels a tenth of that, else 1e-6.
+        that generalized cross-validation prefers for the start; over chunks, of labels a tenth of that, but not less
+        than rounding asks for, else 1e-6.
     start : {"scaled", "network"}
         Whether the hidden weights are first shifted and scaled so that every pre-activation has a mean near 0 and
-        standard deviation 1 over the data, or taken as they are, to go on with a network that was trained before.
+        standard deviation 1 over the data (0.8 of softmax), or taken as they are, to go on with a network that was
+        trained before.
     standardize : bool
         Whether the first layer's ridge is that of columns with mean 0 and mean square 1, so that it depends neither on
         their units nor on their offsets.
@@ -350,9 +352,12 @@ class _Inputs:
             found = leading_components(G, net.bias, ridge, sweeps, most, random, dtype)
             if found is None:
                 return samples, held
-            inner, small_G = found.network(net, G)
+            try:
+                inner, small_G = found.network(net, G)
+            except np.linalg.LinAlgError:  # of inputs far from 0 little but rounding is left
+                return samples, held
             left = variance(small_G, inner.weights[0], net.bias)
-            if not left > LEAST_VARIANCE * variance(G, net.weights[0], net.bias):
+            if not left > LEAST_VARIANCE * max(variance(G, net.weights[0], net.bias), 0.0):
                 return samples, held
             try:
                 scale = net.scale_of(samples.X)
@@ -586,8 +591,8 @@ class _Chunks:
 def scaled_start(net: Network, samples: Samples, random: np.random.Generator) -> Weights:
     """Give the weights of a network, those of hidden layers scaled: over some rows their pre-activations spread alike.
 
-    With a bias they also have random means within OFFSET of 0: of symmetric data and a mean of 0, tanh would give odd
-    functions alone.
+    With a bias they also have random means, within OFFSET spreads of 0: of symmetric data and a mean of 0, tanh would
+    give odd functions alone.
     """
     X, dtype = samples.X, float_of(samples.X)
     shares = np.full(len(X), 1 / len(X))

@@ -44,14 +44,15 @@ Weights = list[NDArray[np.float64]]
 DAMPING = 0.5
 """What is added to the curvature of every neuron, as a share of the mean of its layer."""
 
-SLOPE_ROWS = 1250
-"""Products of slopes are averaged over so many of the rows for trial at most, evenly spaced: these may be sorted."""
+SLOPE_ROWS, FEW_SLOPES = 1250, 300
+"""Products of slopes are averaged over so many rows at most, evenly spaced, since rows may be sorted: of the rows for
+trial, or of all where those are few."""
 
 UPPER_RIDGE = 0.1
 """The ridge of the layers above the first, as a share of that of the first: what enters them is made for the task."""
 
 CONJUGACY, CONJUGACY_OF_CHUNKS = 0.9, 0.8
-"""How much of the last directions is kept at most, where they are of the same rows and where they are of others."""
+"""How much of the last directions is kept at most, in sweeps over all rows and in those over chunks."""
 
 HALVINGS = 6
 """How often a step that raises the loss is halved before its directions are given up."""
@@ -108,6 +109,7 @@ class Output(NamedTuple):
     W: NDArray[np.float64]
     G: NDArray[np.float64]
     C: NDArray[np.float64]
+    ridge: float
     loss: float
 
 
@@ -272,13 +274,13 @@ class Refinement:
                 ridge = eps * mean
                 try:
                     W = solve(G, C, eps=0)
-                    return Output(W, G, C, max(rows.squares() - _dot(C, W), 0.0))
+                    return Output(W, G, C, ridge, max(rows.squares() - _dot(C, W), 0.0))
                 except np.linalg.LinAlgError:
                     if eps >= LARGEST_EPS:
                         raise
                     eps = max(10 * eps, 1e-12)
             diagonal += 1.0
-            return Output(np.zeros_like(C), G, C, rows.squares())
+            return Output(np.zeros_like(C), G, C, 1.0, rows.squares())
 
     def solve_on_inputs(self, G: Array, C: Array, rows: Rows) -> Output:
         """Give the best output layer of a network without hidden ones, from XᵀX and XᵀT."""
@@ -295,8 +297,7 @@ class Refinement:
         """
         now = self.forward(rows)
         G, C, n = now.output.G, now.output.C, len(now.output.G)
-        ridge_of_now = self.output_eps * float(G.diagonal().mean()) / (1 + self.output_eps)
-        G.reshape(-1)[:: n + 1] -= ridge_of_now
+        G.reshape(-1)[:: n + 1] -= now.output.ridge
         with self.record.phase("solve"):
             mean = float(G.diagonal().mean())
             if mean == 0:
@@ -389,7 +390,8 @@ class Refinement:
         if activation.name == "softmax" or len(self.hidden) == 1:
             squares = _squared_slopes(activation, N, rows.weights) / rows.total_weight()
             return np.diag(np.einsum("ij,ij->i", linear(W, above), W) * squares), False
-        some = slice(0, rows.trial, -(-rows.trial // SLOPE_ROWS))
+        count = len(N) if rows.trial < FEW_SLOPES else rows.trial
+        some = slice(0, count, -(-count // SLOPE_ROWS))
         N, weights = N[some], None if rows.weights is None else rows.weights[some]
         slopes = activation.jacobian(self._ones(N), N)
         total = len(N) if weights is None else float(weights.sum(dtype=np.float64))

@@ -78,6 +78,40 @@ def test_no_components_where_they_would_be_many(eigenvalues, ridge, most):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("largest", [1e2, 1e4, 1e6, 1e8, 1e10, 1e40, 1e160])
+def test_directions_that_count_are_not_lost_beside_much_larger_ones(largest, dtype):
+    eigenvalues = np.concatenate([np.geomspace(largest, 1, 60), np.full(140, 1e-6)])
+    G, Q = spectrum_gram(eigenvalues, False)
+    components = leading_components(G, False, 1.0, 10, 100, np.random.default_rng(0), dtype)
+    if largest <= 1e6:
+        assert components is not None
+    if components is not None:
+        basis, _ = np.linalg.qr(components.M)
+        assert np.linalg.norm(basis.T @ Q[:, :60], axis=0).min() > 0.99
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-40, 1e-170])
+def test_no_ridge_is_too_small_for_rows_of_a_lower_rank(eps, recwarn):
+    X = np.zeros((9000, 128), np.float32)
+    X[:, :30] = np.random.default_rng(0).normal(size=(9000, 30))
+    labels = (X[:, 0] > 0).astype(int)
+    net = bf.Network([128, 60, 20, 2], "relu", seed=0)
+    bf.fit_refined(net, X, labels, eps=eps, max_passes=5)
+    assert (net.predict(X) == labels).mean() > 0.9
+    assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
+
+
+def test_inputs_far_from_zero_are_learnt_without_components():
+    random = np.random.default_rng(0)
+    hidden = random.normal(size=(9000, 8))
+    X = (1e4 + hidden @ random.normal(size=(8, 128))).astype(np.float32)
+    labels = (hidden[:, 0] > 0).astype(int)
+    net = bf.Network([128, 30, 20, 2], "relu", seed=0)
+    bf.fit_refined(net, X, labels)
+    assert (net.predict(X) == labels).mean() > 0.9
+
+
 def test_longer_fits_keep_more_directions():
     G, _ = spectrum_gram(np.geomspace(100, 1e-4, 100), False)
     counts = [
@@ -204,10 +238,8 @@ def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, m
     fitted(X, labels, start="network")
     fitted(X[:4000], labels[:4000])
     assert not found
-    with monkeypatch.context() as patch:
-        patch.setattr(refined, "FINDING", 0.01)
-        fitted(X, labels, max_passes=0.5)
-    assert not found  # finding components would cost too much
+    fitted(np.repeat(X, 8, axis=1), labels, max_passes=1)
+    assert not found  # finding components of so many inputs would cost more than they save
     fitted(
         X, labels, max_passes=np.inf, max_sweeps=refined.MANY_SWEEPS + 1, callback=lambda _: True
     )

@@ -8,12 +8,20 @@ from subprocesses import output_of, run_code
 
 import bpls_fast as bf
 from bpls_fast import refinement as refinement_module
-from bpls_fast.refined import FEWEST_SWEEPS, ROWS_PER_SWEEP, Samples, scaled_start
+from bpls_fast.refined import (
+    FEWEST_SWEEPS,
+    OFFSET,
+    ROWS_PER_SWEEP,
+    SOFTMAX_SPREAD,
+    Samples,
+    scaled_start,
+)
 from bpls_fast.refinement import (
     DAMPING,
     LATER_RIDGE,
     NEARLY,
     OUTPUT_EPS,
+    UNDECIDED,
     UPPER_RIDGE,
     Refinement,
     Rows,
@@ -137,6 +145,24 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
         assert np.linalg.norm(one - other) < 0.1 * np.linalg.norm(one - start)
 
 
+@pytest.mark.parametrize(("trial", "used"), [(300, 300), (50, 400)])
+def test_slopes_are_of_the_rows_for_trial_unless_these_are_few(trial, used, monkeypatch):
+    seen, gram = [], refinement_module.gram
+    monkeypatch.setattr(
+        refinement_module,
+        "gram",
+        lambda A, *rest, **given: seen.append(A) or gram(A, *rest, **given),
+    )
+    X = np.random.default_rng(3).normal(size=(400, 4))
+    net = bf.Network([4, 7, 5, 2], activation="relu", output_activation="identity", seed=1)
+    record = Recorder("test", 2.0, phases=PHASES)
+    refinement = Refinement(net, record, output_eps=1e-3, standardize=False)
+    refinement.learn_inputs(bf.gram(X, bias=True), len(X), X, None)
+    refinement.sweep(Rows(X, np.tanh(X[:, :2]), None, trial))
+    of_slopes = [A.shape for A in seen if set(np.unique(A)) <= {0.0, 1.0}]
+    assert of_slopes == [(used, 5), (used, 7)]
+
+
 # ---- the ridge of the output layer
 
 
@@ -158,23 +184,67 @@ def validated(monkeypatch):
 
     def noting(refinement, rows, *given):
         (W,) = refinement.hidden
-        preferred = preferred_eps(ones(np.tanh(ones(rows.X) @ W)), rows.T)
+        A, T = ones(np.tanh(ones(rows.X.astype(float)) @ W)), rows.T.astype(float)
+        if rows.weights is not None:
+            times = np.rint(rows.weights / rows.weights.min()).astype(int)
+            A, T = A.repeat(times, axis=0), T.repeat(times, axis=0)
         cross_validate(refinement, rows, *given)
-        calls.append((refinement.output_eps, preferred))
+        calls.append((refinement.output_eps, preferred_eps(A, T)))
 
     monkeypatch.setattr(Refinement, "cross_validate", noting)
     return calls
 
 
-@pytest.mark.parametrize(("options", "share"), [({}, 1.0), ({"chunk_rows": 300}, LATER_RIDGE)])
-def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(validated, options, share):
-    x, y = rings(900)
-    nets = [bf.Network([2, 20, 3], "tanh", seed=0) for _ in range(2)]
+@pytest.mark.parametrize("neurons", [5, 20, 40])
+@pytest.mark.parametrize("repeated", [1, 20])
+@pytest.mark.parametrize(
+    ("options", "share"), [({}, 1.0), ({"chunk_rows": 60}, LATER_RIDGE)], ids=["all", "chunks"]
+)
+def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(
+    validated, options, share, repeated, neurons, monkeypatch
+):
+    x, y = rings(180)
+    if repeated > 1:
+        options = {**options, "sample_weight": np.full(180, float(repeated))}
+        options["sample_weight"][::2] = 1.0
+    forward, runs = Refinement.forward, []
+    monkeypatch.setattr(
+        Refinement, "forward", lambda *given: runs.append(len(given)) or forward(*given)
+    )
+    counts, nets = [], [bf.Network([2, neurons, 3], "tanh", seed=0) for _ in range(2)]
     bf.fit_refined(nets[0], x, y, max_sweeps=3, **options)
+    counts.append(len(runs))
     ((chosen, preferred),) = validated
     assert chosen == pytest.approx(share * preferred)
     bf.fit_refined(nets[1], x, y, max_sweeps=3, output_eps=chosen, **options)
+    assert len(runs) == 2 * counts[0]  # what cross-validation ran forward is not run again
     assert all(map(same_bits, nets[0].weights, nets[1].weights))
+
+
+def test_the_output_ridge_is_not_below_rounding(validated):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(900, 2)).astype(np.float32), random.integers(0, 3, 900)
+    net = bf.Network([2, 300, 3], "tanh", seed=0)
+    bf.fit_refined(net, x, y, max_sweeps=2, chunk_rows=800)
+    ((chosen, _),) = validated
+    rounding = 301 * float(np.finfo(np.float32).eps)
+    assert rounding > LATER_RIDGE * UNDECIDED  # of labels that no feature tells
+    assert chosen == rounding
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_the_start_spreads_pre_activations_alike(name):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 4)) * [1, 10, 100, 1000] + 50
+    net = bf.Network([4, 9, 7, 2], name, seed=0)
+    A = X
+    for W in scaled_start(net, Samples(X, X[:, :2], None, None), random)[:-1]:
+        Z = ones(A) @ W
+        spread = SOFTMAX_SPREAD if name == "softmax" else 1.0
+        np.testing.assert_allclose(Z.std(axis=0), spread, rtol=1e-6)
+        assert np.abs(Z.mean(axis=0)).max() <= OFFSET * spread
+        assert np.abs(Z.mean(axis=0)).max() > 0.1 * spread
+        A = ACTIVATIONS[name](Z)
 
 
 def test_numbers_over_chunks_have_the_least_ridge(validated):

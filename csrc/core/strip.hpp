@@ -18,9 +18,10 @@ inline constexpr std::size_t few_tile_rows = 4;
 // The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
 // out is not worth the trouble, nor is a look at the next tiles.
 struct LiveColumns {
+    // Room for the list of a block of columns.
     static constexpr std::size_t room = kernels::depth_rows + kernels::max_list_lanes;
 
-    int* list = nullptr;  // `room` numbers, or null: nothing is left out
+    int* list = nullptr;  // or null: nothing is left out
     int tiles_to_pass = 0;
 
     bool looks() const noexcept { return list && tiles_to_pass == 0; }

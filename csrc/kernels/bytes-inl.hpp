@@ -51,8 +51,12 @@ template <class V, int mr, int nv>
 void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t* panel,
                 const int* live, int steps, const float* scale, int columns, float* out,
                 std::ptrdiff_t stride) noexcept {
-    const auto vectors = live ? &bytes_vectors<V, mr, nv, true> : &bytes_vectors<V, mr, nv, false>;
-    vectors(rows, count, panel, live, steps, scale, columns, out, stride);
+    if (live)
+        bytes_vectors<V, mr, nv, true>(rows, count, panel, live, steps, scale, columns, out,
+                                       stride);
+    else
+        bytes_vectors<V, mr, nv, false>(rows, count, panel, live, steps, scale, columns, out,
+                                        stride);
 }
 
 template <class V, int mr, int step_rows>
