@@ -3,7 +3,7 @@
     python bench/small_tables.py --rounds 20
 
 Every round fits both, one after the other, on the same five folds, columns standardized in front. Folds and seed are
-the round's own: of a table of 178 rows, which of them are held out together moves the score more than what is fitted.
+the round's own: of 178 rows, which are held out together moves the scores by more than the two differ.
 Times are those of `fit` alone; the ratio is that of the medians over rounds of the five folds' sum.
 """
 

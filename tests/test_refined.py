@@ -211,13 +211,13 @@ def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(
     monkeypatch.setattr(
         Refinement, "forward", lambda *given: runs.append(len(given)) or forward(*given)
     )
-    counts, nets = [], [bf.Network([2, neurons, 3], "tanh", seed=0) for _ in range(2)]
+    nets = [bf.Network([2, neurons, 3], "tanh", seed=0) for _ in range(2)]
     bf.fit_refined(nets[0], x, y, max_sweeps=3, **options)
-    counts.append(len(runs))
+    once = len(runs)
     ((chosen, preferred),) = validated
     assert chosen == pytest.approx(share * preferred)
     bf.fit_refined(nets[1], x, y, max_sweeps=3, output_eps=chosen, **options)
-    assert len(runs) == 2 * counts[0]  # what cross-validation ran forward is not run again
+    assert len(runs) == 2 * once  # what cross-validation ran forward is not run again
     assert all(map(same_bits, nets[0].weights, nets[1].weights))
 
 
