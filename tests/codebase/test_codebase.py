@@ -9,7 +9,6 @@ import doctest
 import importlib
 import importlib.util
 import inspect
-import os
 import pkgutil
 import re
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 import bpls_fast as bf
 import bpls_fast._core as core
 from tests import ROOT
+from tests.support.required import MUST_NOT_SKIP
 
 CSRC = ROOT / "csrc"
 
@@ -93,17 +93,12 @@ def test_the_examples_of_the_docstrings_run(name: str) -> None:
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
-        if "import torch" in test.docstring and not _torch_is_there():
+        if "import torch" in test.docstring and not (
+            MUST_NOT_SKIP or importlib.util.find_spec("torch")
+        ):
             continue
         runner.run(test, out=output.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(output)
-
-
-def _torch_is_there() -> bool:
-    """Tell whether the examples with PyTorch can run; in CI they must, but for GitHub's plain test jobs."""
-    there = importlib.util.find_spec("torch") is not None
-    must = os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true"
-    return there or must
 
 
 def test_intrinsics_stay_in_the_files_of_their_instruction_set() -> None:

@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -15,22 +14,11 @@ import pytest
 
 import bpls_fast as bf
 from tests import ROOT
-from tests.support.required import required
+from tests.support.required import program, required
 from tests.support.shared_library import shared_library
 from tests.support.subprocesses import output_of, run, run_code, run_python
 
 EXAMPLES = ROOT / "examples"
-
-
-def program(name: str) -> str:
-    """Give the path of a program; where it is missing skip the test, or fail it in CI, but not on GitHub's machines."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
-            pytest.fail(f"{name} must not be missing here")
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ The gradient methods need PyTorch; where it is not installed their tests are ski
 import csv
 import importlib.util
 import inspect
-import os
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bench import images
 from bpls_fast import paper
 from bpls_fast.command_line import main
 from bpls_fast.paper import gradient, plots, toy
@@ -33,6 +30,8 @@ from bpls_fast.paper.images import LITERAL as LITERAL_2
 from bpls_fast.paper.published import GRADIENT_METHODS
 from bpls_fast.paper.results import as_text, write_csv
 from bpls_fast.paper.toy import LITERAL, ToyError
+from tests.support.idx_files import FILES, FOLDERS, idx, write
+from tests.support.required import data_folder, real_images
 from tests.support.subprocesses import output_of, run_code
 
 TORCH = importlib.util.find_spec("torch") is not None
@@ -62,28 +61,22 @@ def columns(kind: type) -> list[str]:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write small data sets under the names of the real ones: noise and a bright row of pixels for each class."""
     root, random = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
-    for folder in ("MNIST", "FashionMNIST"):
-        raw = root / folder / "raw"
-        raw.mkdir(parents=True)
-        for part, rows in (("train", 300), ("t10k", 100)):
+    for name in FOLDERS:
+        values: list[np.ndarray] = []
+        for rows in (300, 100):
             labels = np.arange(rows, dtype=np.uint8) % 10
             pixels = random.integers(0, 8, (rows, 28, 28), dtype=np.uint8)
             pixels[np.arange(rows), 2 * labels] += 200
-            for content, values in (("images-idx3", pixels), ("labels-idx1", labels)):
-                header = struct.pack(f">4B{values.ndim}I", 0, 0, 8, values.ndim, *values.shape)
-                (raw / f"{part}-{content}-ubyte").write_bytes(header + values.tobytes())
+            values += [pixels, labels]
+        write(root, dict(zip(FILES, map(idx, values), strict=True)), name)
     return root
 
 
 @pytest.fixture(scope="module")
 def real_root() -> Path:
-    """Give the folder of the real data sets. Where CI runs beside it, it must be there; GitHub's machines have none."""
-    if not (images.ROOT / "FashionMNIST" / "raw").is_dir():
-        reason = f"{images.ROOT} has no data sets; BPLS_DATA can name another folder"
-        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
-            pytest.fail(f"must not be skipped here: {reason}")
-        pytest.skip(reason)
-    return images.ROOT
+    """Return the folder of the real data sets."""
+    real_images("fashion-mnist")
+    return data_folder()
 
 
 def image_sets(root: Path) -> dict[str, bf.datasets.DataSet]:

@@ -7,6 +7,9 @@ import numpy as np
 
 from tests.support.reference import ACTIVATIONS, with_ones
 
+CHOICES = ["mean", "last", "label", "cyclic", "least_squares", "damped"]
+"""The literal readings of the paper's formula, one output at a time."""
+
 
 def inverse(name, n, margin):
     """Give the z with act(z) = n, n first moved into the range, `margin` away from an end that is never reached."""

@@ -1,7 +1,5 @@
 """Networks as C headers: they compile without a warning, in C99 and C++, and compute what the networks compute."""
 
-import os
-import shutil
 import subprocess
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 
 import bpls_fast as bf
 from tests.support.exported import NAMES, ROWS, assert_equal_outputs, network
+from tests.support.required import program
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow"]
 LANGUAGES = {"C99": ("cc", ".c", "-std=c99"), "C++": ("c++", ".cpp", "-std=c++11")}
@@ -18,11 +17,7 @@ LANGUAGES = {"C99": ("cc", ".c", "-std=c99"), "C++": ("c++", ".cpp", "-std=c++11
 def built(request, tmp_path):
     """Give a function that compiles a program next to the headers and gives its output."""
     compiler, ending, standard = LANGUAGES[request.param]
-    if shutil.which(compiler) is None:
-        reason = f"there is no {compiler}"
-        if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
-            pytest.fail(f"must not be skipped here: {reason}")
-        pytest.skip(reason)
+    program(compiler)
 
     def build(code, given=""):
         (tmp_path / f"main{ending}").write_text(code, encoding="utf-8")
@@ -36,7 +31,7 @@ def built(request, tmp_path):
     return build
 
 
-def program(names, real, rows):
+def printing(names, real, rows):
     """Give a program that reads rows and prints the outputs of all networks for each."""
     includes = "".join(f'#include "{name}.h"\n' for name in names)
     calls = "".join(
@@ -72,7 +67,7 @@ def test_the_compiled_header_gives_our_outputs(built, tmp_path, dtype, real):
         net.to_c_header(tmp_path / f"{name}.h", name, dtype=dtype)
     rows = ROWS.astype(dtype)
     text = " ".join(repr(float(value)) for value in rows.ravel())
-    outputs = np.array(built(program(networks, real, len(rows)), text).split(), np.float64)
+    outputs = np.array(built(printing(networks, real, len(rows)), text).split(), np.float64)
     outputs = outputs.reshape(len(rows), len(networks), 3)
     for index, net in enumerate(networks.values()):
         assert_equal_outputs(outputs[:, index], net.forward(rows))

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-from bench import images
 from bpls_fast import refined
 from bpls_fast.refinement import Refinement
 from bpls_fast.report import TooLargeError
-from tests.support import reference
+from tests.support import images, reference
 from tests.support.degenerate import DATA, SCALES, assert_trains_or_refuses
 from tests.support.reference import ACTIVATIONS, same_bits
 from tests.support.required import real_images

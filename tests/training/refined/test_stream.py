@@ -8,14 +8,10 @@ import pytest
 
 import bpls_fast as bf
 from tests.support.reference import same_bits
+from tests.support.samples import rings
 from tests.support.subprocesses import output_of, run_code
 
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
-
-
-def rings(rows, seed=0):
-    x = np.random.default_rng(seed).normal(size=(rows, 2))
-    return x, np.digitize((x**2).sum(axis=1), [0.7, 2.2])
 
 
 def chunks(rows, size, seed=0):
@@ -68,7 +64,7 @@ def test_ten_million_rows_from_a_generator_leave_resident_memory_flat():
     program = """
         import resource
         import bpls_fast as bf
-        from tests.training.refined.test_stream import rings
+        from tests.support.samples import rings
 
         model = bf.BPLSClassifier((20,), "tanh", random_state=0)
         for chunk in range(1000):
