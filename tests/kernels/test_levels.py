@@ -1,7 +1,7 @@
 """Dispatch: BPLS_ISA picks every level of this CPU, and any other value is a clear ImportError.
 
-Every level passes the kernels' tests in a process of its own, with fewer examples (conftest.py
-reads BPLS_HYPOTHESIS_PROFILE), and agrees with the others.
+Every level agrees with the others, and passes the tests of the kernels in processes of its own: a few of them in every
+run, all of them in the thorough tier.
 """
 
 import json
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
+from tests import ROOT
 from tests.support.reference import U64, float32_block_bound, float64_bound, gamma
 from tests.support.subprocesses import output_of, run_code, run_python
 
@@ -22,15 +23,31 @@ pytestmark = pytest.mark.skipif(
 
 KNOWN = ["generic", "avx2", "avx512", "avx512vnni"]  # ascending
 ISA = bf.config()["isa"]
-FOLDER = Path(__file__).parent
+TESTS = ROOT / "tests"
 KERNEL_TESTS = [
-    "test_gram.py",
-    "test_solve.py",
-    "test_linear.py",
-    "test_linear_bytes.py",
-    "test_tangent.py",
-    "test_activations.py",
-    "../network/test_predictor.py",
+    "kernels/test_gram.py",
+    "kernels/test_solve.py",
+    "kernels/test_linear.py",
+    "kernels/test_linear_bytes.py",
+    "kernels/test_tangent.py",
+    "kernels/test_activations.py",
+    "kernels/test_activation_inverses.py",
+    "kernels/test_activation_arrays.py",
+    "kernels/test_softmax.py",
+    "network/test_predictor.py",
+]
+A_FEW_OF_THEM = [
+    "kernels/test_gram.py::test_gram_with_b_is_within_the_bound_of_the_reference",
+    "kernels/test_gram.py::test_large_shapes_are_within_the_bound_of_the_reference",
+    "kernels/test_solve.py::test_solve_takes_every_dtype_layout_and_eps",
+    "kernels/test_linear.py::test_linear_is_within_the_bound_of_the_reference",
+    "kernels/test_linear_bytes.py::test_products_are_those_of_integers_to_the_bit",
+    "kernels/test_tangent.py::test_tangent_is_within_the_bound_of_the_reference",
+    "kernels/test_activations.py::test_forward_is_within_its_ulps_of_the_formula",
+    "kernels/test_activations.py::test_derivative_is_within_its_ulps_of_the_formula",
+    "kernels/test_activations.py::test_inverse_is_within_its_ulps_of_the_formula",
+    "kernels/test_softmax.py::test_softmax_is_the_formula_along_the_last_axis",
+    "network/test_predictor.py::test_labels_are_those_of_predict",
 ]
 
 each_supported = pytest.mark.parametrize("level", ISA["supported"])
@@ -136,17 +153,29 @@ def test_all_levels_agree_within_the_kernels_bounds(tmp_path: Path) -> None:
         assert np.all(np.abs(found["linear"] - generic["linear"]) <= allowed), level
 
 
-@each_supported
-def test_a_level_passes_the_kernel_tests(level: str) -> None:
+def assert_passes(level: str, tests: list[str], profile: str) -> None:
+    """Run some tests at a level, those of the thorough tier included."""
     if level == ISA["active"]:
         pytest.skip(f"{level} is active in this run already")
     finished = run_python(
-        *("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-        *(str(FOLDER / name) for name in KERNEL_TESTS),
+        *("-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider"),
+        *(str(TESTS / name) for name in tests),
         timeout=1800,
         BPLS_ISA=level,
         BPLS_ISA_SUBPROCESS="1",
-        BPLS_HYPOTHESIS_PROFILE="quick",
+        BPLS_HYPOTHESIS_PROFILE=profile,
         PYTEST_ADDOPTS="",  # its options are for the run that it is given to
     )
     assert " passed" in output_of(finished)
+
+
+@each_supported
+def test_a_level_passes_a_few_tests_of_every_kernel(level: str) -> None:
+    assert_passes(level, A_FEW_OF_THEM, "few")
+
+
+@pytest.mark.thorough
+@each_supported
+@pytest.mark.parametrize("file", KERNEL_TESTS)
+def test_a_level_passes_the_kernel_tests(file: str, level: str) -> None:
+    assert_passes(level, [file], "plain")
