@@ -9,7 +9,14 @@ import pytest
 
 import bpls_fast as bf
 from bpls_fast.command_line import main
-from tests.support.command_line import LABELS, ROWS, accuracy, needs_sklearn, write_data
+from tests.support.command_line import (
+    LABELS,
+    ROWS,
+    accuracy,
+    needs_sklearn,
+    rename_classes,
+    write_data,
+)
 
 SIGNS = [1, 0, 0, 1]
 
@@ -49,9 +56,7 @@ def test_predict_writes_the_labels_to_a_file(
 def test_predict_reads_a_csv_with_a_header_and_labels_that_are_words(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    net = bf.Network.load(model)
-    net.classes = np.array(["below", "above"])
-    net.save(model)
+    rename_classes(model, ["below", "above"])
     data = tmp_path / "rows.csv"
     data.write_text("a,b,side\n1,2,above\n\n-1,-2,below\n")
     assert main(["predict", str(model), str(data)]) == 0
@@ -63,9 +68,7 @@ def test_predict_reads_a_csv_with_a_header_and_labels_that_are_words(
 def test_predict_prints_the_outputs_of_a_network_without_classes(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    net = bf.Network.load(model)
-    net.classes = None
-    net.save(model)
+    net = rename_classes(model, None)
     assert main(["predict", str(model), str(write_data(tmp_path / "rows.csv", ROWS))]) == 0
     printed = [
         [float(value) for value in line.split(",")] for line in capsys.readouterr().out.split()
@@ -136,9 +139,7 @@ def test_labels_of_a_type_that_can_match_the_classes_give_an_accuracy(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    net = bf.Network.load(model)
-    net.classes = np.array(classes)
-    net.save(model)
+    rename_classes(model, classes)
     assert main(["predict", str(model), str(write_data(tmp_path / "rows.npz", ROWS, labels))]) == 0
     assert capsys.readouterr().err == "accuracy 75.00% of 4 rows\n"
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bpls_fast as bf
 from bpls_fast.command_line import main
-from tests.support.command_line import LABELS, ROWS, failure, write_data
+from tests.support.command_line import LABELS, ROWS, failure, rename_classes, write_data
 
 
 def damage(path: Path) -> None:
@@ -138,9 +137,7 @@ def test_the_labels_of_a_csv_are_read_as_the_classes_are(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    net = bf.Network.load(model)
-    net.classes = np.array(classes)
-    net.save(model)
+    rename_classes(model, classes)
     data = tmp_path / "rows.csv"
     lines = (f"{x},{y},{label}\n" for (x, y), label in zip(ROWS, labels, strict=True))
     data.write_text("".join(lines))
@@ -151,9 +148,7 @@ def test_the_labels_of_a_csv_are_read_as_the_classes_are(
 def test_a_label_that_is_neither_true_nor_false_is_told_where_it_stands(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    net = bf.Network.load(model)
-    net.classes = np.array([False, True])
-    net.save(model)
+    rename_classes(model, [False, True])
     data = tmp_path / "rows.csv"
     data.write_text("1,2,True\n1,2,2\n")
     told = "label '2' in line 2, column 3; expected True or False"

@@ -1,6 +1,7 @@
 """`bpls-fast train`: its options, what it prints and what it saves."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -30,6 +31,22 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert "max_iter = 2" in capsys.readouterr().out
 
 
+def assert_prints_the_report(
+    fit: Callable[..., bf.FitReport],
+    arguments: dict[str, object],
+    options: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Compare the report that `train` prints with that of a fit with these arguments."""
+    data = bf.datasets.load("digits")
+    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
+    report = fit(net, data.x_train, data.y_train, **arguments)
+    assert main(["train", "digits", *options]) == 0
+    output = capsys.readouterr().out
+    for line in str(report).splitlines()[:-1]:  # the last one has the times
+        assert line in output
+
+
 @needs_sklearn
 @pytest.mark.parametrize(
     ("options", "arguments"),
@@ -42,13 +59,7 @@ def test_train_follows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_options_of_train_are_the_arguments_of_refined_sweeps(
     options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = bf.datasets.load("digits")
-    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
-    report = bf.fit_refined(net, data.x_train, data.y_train, **arguments)
-    assert main(["train", "digits", *options]) == 0
-    output = capsys.readouterr().out
-    for line in str(report).splitlines()[:-1]:  # the last one has the times
-        assert line in output
+    assert_prints_the_report(bf.fit_refined, arguments, options, capsys)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +97,7 @@ def test_options_of_the_other_method_are_refused(
 def test_the_options_of_train_are_the_arguments_of_the_papers_algorithm(
     options: list[str], arguments: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = bf.datasets.load("digits")
-    net = bf.Network([64, 60, 10], seed=0, input_scale=1 / 16)
-    report = bf.fit_classifier(net, data.x_train, data.y_train, **arguments)
-    assert main(["train", "digits", "--method", "paper", *options]) == 0
-    output = capsys.readouterr().out
-    for line in str(report).splitlines()[:-1]:  # the last one has the times
-        assert line in output
+    assert_prints_the_report(bf.fit_classifier, arguments, ["--method", "paper", *options], capsys)
 
 
 def test_an_output_to_choose_is_refused_where_all_are_taken(

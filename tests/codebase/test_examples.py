@@ -24,7 +24,7 @@ def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 
-def test_export_carries_a_network_to_every_format(tmp_path: Path) -> None:
+def test_export_writes_a_network_in_every_format(tmp_path: Path) -> None:
     for package in ("sklearn", "onnxruntime", "torch"):
         round_trip(package)
     lines = output("export.py", str(tmp_path)).splitlines()

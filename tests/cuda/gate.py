@@ -67,7 +67,7 @@ def ptxas() -> str | None:
 
 
 def variants() -> list[Variant]:
-    """Give every kernel; arrays of callers have any strides, our own lie in one piece."""
+    """List every kernel; arrays of callers have any strides, our own are contiguous."""
     from numba import types
 
     from bpls_fast import activations
@@ -208,7 +208,7 @@ def variants() -> list[Variant]:
 
 
 def layer_endings(activations):
-    """Give what a layer can end with."""
+    """List what a layer can end with."""
     yield "residual", "identity"
     for name in activations:
         yield "forward", name
@@ -264,7 +264,7 @@ def assembled(variant: Variant, path: Path, ptx: str, arch: str) -> Compiled:
 
 
 def occupancy(arch: str, registers: int, threads: int, shared: int) -> float:
-    """Give the share of a multiprocessor's threads that can be resident, by registers, threads and shared memory.
+    """Return the share of a multiprocessor's threads that registers, threads and shared memory let be resident.
 
     The rules of cuda_occupancy.h: registers are given to a warp 256 at a time, in each quarter of a multiprocessor, and
     shared memory to a block 128 bytes at a time, with 1 KiB on top (sm_75: 256 bytes, nothing on top).
@@ -295,7 +295,7 @@ def share(number: int) -> dict[str, dict[str, Compiled]]:
 
 
 def gate() -> tuple[list[list[str]], list[str]]:
-    """Give the table and what is wrong; processes of their own compile the kernels at the same time."""
+    """Return the table and what is wrong; several processes compile the kernels at the same time."""
     command = [sys.executable, "-m", "tests.cuda.gate", "--share"]
     running = [
         subprocess.Popen([*command, str(number)], cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -71,16 +71,16 @@ class Checked:
         self.touched = touched
 
     def place(self, key):
-        """Give the address of an element."""
-        indices = key if isinstance(key, tuple) else (key,)
-        return self.base + sum(i * stride for i, stride in zip(indices, self.strides, strict=True))
-
-    def __getitem__(self, key):
+        """Return the address of an element; no index is negative."""
         place = self.base
         for index, stride in zip(key if type(key) is tuple else (key,), self.strides, strict=True):
             if index < 0:
                 raise IndexError(f"index {key} is negative")
             place += index * stride
+        return place
+
+    def __getitem__(self, key):
+        place = self.place(key)
         value = self.values[key]
         thread = getcurrent()
         block, phase = thread.blockIdx, thread.phase
@@ -101,11 +101,7 @@ class Checked:
         return value
 
     def __setitem__(self, key, value):
-        place = self.base
-        for index, stride in zip(key if type(key) is tuple else (key,), self.strides, strict=True):
-            if index < 0:
-                raise IndexError(f"index {key} is negative")
-            place += index * stride
+        place = self.place(key)
         before = self.values[key]
         self.values[key] = value
         thread = getcurrent()

@@ -34,14 +34,14 @@ class Traffic:
         self.requests[request][lane] = array.place(key) - self.base(array)
 
     def base(self, array):
-        """Give where an array starts on a GPU, which aligns them: views start where the whole does."""
+        """Return where an array starts on a GPU, which aligns them: views start where the whole does."""
         owner = array.values
         while owner.base is not None and hasattr(owner.base, "strides"):
             owner = owner.base
         return owner.__array_interface__["data"][0]
 
     def conflicts(self):
-        """Give, for each line, how many times as long as one word its worst request of shared memory takes."""
+        """Return, for each line, how many times as long as one word its worst request of shared memory takes."""
         worst = defaultdict(int)
         for (shared, _, line, size, *_), lanes in self.requests.items():
             if shared:
@@ -53,7 +53,7 @@ class Traffic:
         return dict(worst)
 
     def efficiency(self, written):
-        """Give the share of the bytes of sectors, read or written, that are asked for, by more than one element."""
+        """Return the share of the bytes of sectors, read or written, that requests of several elements ask for."""
         used = moved = 0
         for (shared, writes, _, size, *_), lanes in self.requests.items():
             if not shared and writes == written and len(set(lanes.values())) > 1:
@@ -64,7 +64,7 @@ class Traffic:
 
 @contextmanager
 def watched():
-    """Give the traffic of what the block launches."""
+    """Record the traffic of what the block launches."""
     traffic = scheduler.observer = Traffic()
     try:
         yield traffic

@@ -172,7 +172,7 @@ def test_the_experiments_load_neither_torch_nor_matplotlib_before_they_are_used(
 
 
 def gradient_step(X: np.ndarray, Y: np.ndarray, V: np.ndarray, W: np.ndarray) -> list[np.ndarray]:
-    """Give the gradients of the mean squared error of a sigmoid network for one row."""
+    """Compute the gradients of the mean squared error of a sigmoid network for one row."""
     hidden = 1 / (1 + np.exp(-X @ V))
     outputs = 1 / (1 + np.exp(-hidden @ W))
     delta = (

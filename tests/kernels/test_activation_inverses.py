@@ -55,9 +55,9 @@ def assert_n_comes_back(name: str, n: Array) -> int:
     with np.errstate(all="ignore"):
         slope = FORMULAS[name].derivative(wide_z)
         scale = np.maximum(np.abs(wide_z), np.abs(n))
-        carried = np.where(slope > 0, slope * scale, 0)
+        from_z = np.where(slope > 0, slope * scale, 0)
         unit = 2 * ulps("inverse", n.dtype)
-        allowed = unit * (info.eps * (np.abs(n) + carried) + info.smallest_subnormal)
+        allowed = unit * (info.eps * (np.abs(n) + from_z) + info.smallest_subnormal)
         error = np.abs(back.astype(allowed.dtype) - n)
     inside = (clipped(name, n) == n) & np.isfinite(z)
     wrong = inside & ~(error <= allowed)

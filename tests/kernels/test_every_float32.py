@@ -50,13 +50,13 @@ FORMULAS: dict[str, Callable[[Array], Array]] = {
 
 
 def float32_spacing(x: Array) -> Array:
-    """Give the distance of float32 numbers around the float64 x: a power of two, at least 2^-149."""
+    """Return the distance of float32 numbers around the float64 x: a power of two, at least 2^-149."""
     power = (x.view(np.int64) & 0x7FF0_0000_0000_0000).view(np.float64)
     return np.maximum(power, 2.0**-126) * 2.0**-23
 
 
 def worst_of_chunk(name: str, first: int) -> tuple[float, float]:
-    """Give the largest error of a chunk in ULP, and the input where it is."""
+    """Return the largest error of a chunk in ULP, and the input where it is."""
     z = np.arange(first, first + CHUNK, dtype=np.uint32).view(np.float32)
     result = bf.activations[name].forward(z, n_threads=1)
     if np.isnan(z[-1]):  # infinity, if the chunk has it, is its first

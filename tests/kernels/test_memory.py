@@ -70,7 +70,7 @@ MEASURE = """
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory):
-    """Give a file of one byte, over and over: in each type one number everywhere, and none of them zero."""
+    """Write a file of one byte, over and over: in each type one number everywhere, and none of them zero."""
     path = tmp_path_factory.mktemp("memory") / "values"
     with path.open("wb") as file:
         for _ in range(64):

@@ -31,7 +31,7 @@ def exactly_symmetric(G):
 
 
 def check_solution(W, G, C, *, eps=1e-6, relative=True):
-    """W solves the regularised system: small residual always, SciPy's answer where one exists."""
+    """Check that W solves the regularised system: a small residual always, SciPy's answer where one exists."""
     M = reference.regularised(G, eps, relative)
     C = C.astype(np.float64)
     assert reference.is_new_float64(W, C.shape)
@@ -84,7 +84,7 @@ def vandermonde_gram(n):
 
 
 def gram_of(rows, n, *, dead=(), copies=()):
-    """Gram of random data with zero columns and with (copy, original) pairs of columns."""
+    """Compute the Gram of random data with zero columns and with (copy, original) pairs of columns."""
     A = np.random.default_rng([rows, n]).standard_normal((rows, n))
     A[:, list(dead)] = 0.0
     for copy, original in copies:

@@ -103,7 +103,7 @@ each_method = pytest.mark.parametrize("method", ["forward", "inverse", "derivati
 
 
 def ulps(method: str, dtype: np.dtype[Any]) -> int:
-    """Give what a result may be off by, in ULP of the formula's own result in the wider type."""
+    """Return the error allowed, in ULP of the formula's own result in the wider type."""
     formula = 0 if dtype == np.float32 or LONG_DOUBLE_IS_WIDER else 4
     return STATED_ULPS[method] + formula
 
@@ -140,7 +140,7 @@ def ulps_apart(result: Array, wide: Array, scale: Array | None = None) -> Array:
 
 
 def floats_of_every_size(dtype: type) -> Array:
-    """Dense where the functions bend, random bit patterns for all the rest, and the extremes."""
+    """List floats: dense where the functions bend, random bit patterns for all the rest, and the extremes."""
     info = np.finfo(dtype)
     bits = np.random.default_rng(0).integers(
         0, 2**info.bits, 20_000, dtype=f"uint{info.bits}", endpoint=False
@@ -160,7 +160,7 @@ def floats_of_every_size(dtype: type) -> Array:
 
 
 def floats_of_the_range(name: str, dtype: type) -> Array:
-    """Values inside and outside of the range, crowding towards its finite ends."""
+    """List values inside and outside of the range, crowding towards its finite ends."""
     steps = np.ldexp(1.0, -np.arange(1, np.finfo(dtype).nmant + 2))
     ends = [end for end in FORMULAS[name].range if np.isfinite(end)]
     crowd = [end + sign * steps for end in ends for sign in (-1, 1)]

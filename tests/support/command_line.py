@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bpls_fast as bf
 from bpls_fast.command_line import main
 from tests.support.subprocesses import Finished, run_python
 
@@ -30,6 +31,14 @@ ROWS = np.array([[1.0, 2.0], [-1.0, -2.0], [-3.0, 1.0], [3.0, -1.0]])
 LABELS = np.array([1, 0, 1, 1])  # three of four are what the network says
 
 
+def rename_classes(model: Path, classes: list[object] | None) -> bf.Network:
+    """Replace the classes of a saved network, and return it."""
+    net = bf.Network.load(model)
+    net.classes = None if classes is None else np.array(classes)
+    net.save(model)
+    return net
+
+
 def write_data(path: Path, rows: np.ndarray, labels: np.ndarray | None = None) -> Path:
     """Write rows to a file of the kind that its name says, and labels where they belong in it."""
     if path.suffix == ".npz":
@@ -45,7 +54,7 @@ def write_data(path: Path, rows: np.ndarray, labels: np.ndarray | None = None) -
 
 
 def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Give the one sentence of a command that must fail with nothing on standard output."""
+    """Return the one sentence of a command that must fail with nothing on standard output."""
     assert main([str(argument) for argument in arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

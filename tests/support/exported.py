@@ -1,4 +1,4 @@
-"""Networks and rows that the tests of all formats carry around, and what "equal" means there."""
+"""Networks and rows that the tests of all formats export, and what "equal" means for them."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ ROWS = np.random.default_rng(7).normal(size=(40, 6))
 
 
 def network(name, *, bias=True, scale=None, classes=None):
-    """Give a network of three layers with the named activation in all of them."""
+    """Make a network of three layers with the named activation in all of them."""
     net = bf.Network([6, 5, 4, 3], name, name, bias, seed=3, input_scale=scale)
     net.classes = classes
     return net

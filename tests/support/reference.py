@@ -48,7 +48,7 @@ def float32_block_bound(rows):
 
 
 def product_bound(magnitude, rows, dtype):
-    """How far a kernel that runs in `dtype` may be from the float64 sums of this file.
+    """Bound the distance of a kernel that runs in `dtype` from the float64 sums of this file.
 
     `magnitude` is sum |products|. The second term is the error of our own sums. float32 products
     that leave the range of normal numbers lose at most 2**-126 each.
@@ -68,7 +68,7 @@ def weights_of(A, sample_weight):
 
 
 def transformed(A, *, bias=False, sample_weight=None, scale=None, center=False):
-    """Give (A - mean) * scale and a column of ones, in float64."""
+    """Return (A - mean) * scale and a column of ones, in float64."""
     X, w = A.astype(np.float64), weights_of(A, sample_weight)
     if center and w.sum() > 0:
         X = X - w @ X / w.sum()
@@ -118,7 +118,7 @@ def gram_bound(A, *, bias=False, sample_weight=None, scale=None, center=False):
 
 
 def centring_bound(magnitude, A, A_dtype, D, D_dtype, *, sample_weight=None):
-    """How far centring may be off beyond the sums of products that it starts from.
+    """Bound the error of centring beyond that of the sums of products that it starts from.
 
     It takes s t / w from them, where s, t and w are sums with bounds of their own: to first order
     that is off by (ds t + s dt + s t dw / w) / w, doubled for the rest. Three roundings follow. Our
@@ -242,7 +242,7 @@ def linear(A, W, *, bias=False, activation="identity"):
 
 
 def linear_bound(A, W, *, bias=False, activation="identity"):
-    """How far `linear` may be from the float64 answer of this file.
+    """Bound the distance of `linear` from the float64 answer of this file.
 
     The product has n terms and a bias: gamma(n + 2) of the kernel's dtype, and as much in float64
     for ours. It goes through the activation with its largest slope. The activation's own rounding
@@ -361,7 +361,7 @@ def same_bits(x, y):
 
 
 def assert_same_bits_at_every_thread_count(call):
-    """`call(n_threads)` gives one answer at every thread count and when it runs again."""
+    """Check that `call(n_threads)` has one answer at every thread count and when it runs again."""
     first, *others = (call(n_threads) for n_threads in THREADS + THREADS)
     for other in others:
         assert same_bits(other, first)

@@ -12,7 +12,7 @@ CHOICES = ["mean", "last", "label", "cyclic", "least_squares", "damped"]
 
 
 def inverse(name, n, margin):
-    """Give the z with act(z) = n, n first moved into the range, `margin` away from an end that is never reached."""
+    """Solve act(z) = n for z, n first moved into the range, `margin` away from an end that is never reached."""
     if name == "identity":
         return n
     if name == "sigmoid":
@@ -37,7 +37,7 @@ def inverse(name, n, margin):
 
 
 def layer_inputs(weights, names, bias, X):
-    """Give what enters every layer, from the first on, and what leaves the last."""
+    """Return what enters every layer, from the first on, and what leaves the last."""
     values = [X]
     for W, name in zip(weights, names, strict=True):
         values.append(ACTIVATIONS[name](with_ones(values[-1], bias) @ W))
@@ -45,7 +45,7 @@ def layer_inputs(weights, names, bias, X):
 
 
 def solve(A, B, bias, sample_weight, eps=1e-6, refinements=0):
-    """Give the weights of a layer, the ridge relative to the mean of the Gram's diagonal."""
+    """Solve for the weights of a layer, the ridge relative to the mean of the Gram's diagonal."""
     A = with_ones(A, bias)
     w = np.ones(len(A)) if sample_weight is None else sample_weight
     G, C = (A.T * w) @ A, (A.T * w) @ B
@@ -61,7 +61,7 @@ class IllConditionedError(Exception):
 
 
 def pseudo_inverse(V):
-    """Give V⁺. Where the outputs are softmax, targets have rows of mean zero and V has not its full rank."""
+    """Return V⁺. With softmax outputs, targets have rows of mean zero and V is rank-deficient."""
     singular = np.linalg.svd(V, compute_uv=False)
     share = singular / singular[0]
     if ((share > 1e-9) & (share < 1e-4)).any():
@@ -70,7 +70,7 @@ def pseudo_inverse(V):
 
 
 def updated_neurons(n, B, W, bias, choice, labels):
-    """Give what the neurons below should have been: equation (6) of the paper, or all its outputs at once."""
+    """Return what the neurons below should have been: equation (6) of the paper, or all its outputs at once."""
     Z = with_ones(n, bias) @ W
     V = W[: n.shape[1]]
     if choice == "joint":
@@ -115,7 +115,7 @@ def sweep(
     resolve=False,
     refinements=0,
 ):
-    """Lines 4 to 11 of Algorithm 1, lines 3 to 14 of Algorithm 2."""
+    """Run lines 4 to 11 of Algorithm 1, which are lines 3 to 14 of Algorithm 2."""
     A = layer_inputs(weights, names, bias, X)
     new = [None] * len(weights)
     for layer in range(len(weights) - 1, 0, -1):
@@ -143,7 +143,7 @@ def algorithm_2(
     sample_weight=None,
     **options,
 ):
-    """Give the weights after every sweep, the misses of each, and which has the lowest share of them."""
+    """Return the weights after every sweep, the misses of each, and which has the lowest share of them."""
     w = np.ones(len(X)) if sample_weight is None else sample_weight
     history, rates, tried = [], [], []
     now, missed = weights, np.arange(len(X))

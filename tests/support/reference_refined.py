@@ -12,7 +12,7 @@ from tests.support.reference import ACTIVATIONS, with_ones
 
 
 def derivative_matrices(name, Z):
-    """Give the Jacobian of the activation for every row of pre-activations, as full matrices."""
+    """Return the Jacobian of the activation for every row of pre-activations, as full matrices."""
     N = ACTIVATIONS[name](Z)
     if name == "softmax":
         return np.eye(Z.shape[1]) * N[:, np.newaxis] - N[:, :, np.newaxis] * N[:, np.newaxis]
@@ -83,7 +83,7 @@ def without_bias(W, bias):
 
 
 def standardizing(X, w, bias):
-    """Give the matrix that takes X, with its ones, to columns of mean 0 and mean square 1."""
+    """Return the matrix that takes X, with its ones, to columns of mean 0 and mean square 1."""
     n = X.shape[1]
     mean = w @ X / w.sum() if bias else np.zeros(n)
     deviation = np.sqrt(w @ (X - mean) ** 2 / w.sum()) if bias else np.sqrt(w @ X**2)
@@ -124,7 +124,7 @@ def gradients_and_steps(problem, hidden, state):
 
 
 def effects_of(problem, hidden, state, directions):
-    """Give what each layer's direction does to the outputs, to first order and under the present output layer."""
+    """Return how each layer's direction changes the outputs, to first order and under the present output layer."""
     effects = []
     for layer, direction in enumerate(directions):
         A = with_ones(state.N[layer - 1] if layer else problem.X, problem.bias)

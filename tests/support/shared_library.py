@@ -30,7 +30,7 @@ def shared_library() -> ctypes.CDLL:
 
 
 def parsed(file: bytes) -> "Parsed | str":
-    """Give what the C library makes of a network's file, or the sentence by which it refuses it."""
+    """Read a network's file by the C library; return the network, or the sentence by which it is refused."""
     library, network = shared_library(), ctypes.c_void_p()
     status = library.bpls_network_parse(file, len(file), ctypes.byref(network))
     if status == OK:
@@ -58,7 +58,7 @@ class Parsed:
         )
 
     def forward(self, x: np.ndarray) -> np.ndarray | None:
-        """Give the outputs of a row of float64; None where they, or the scaled weights, are not finite."""
+        """Return the outputs of a row of float64, or None where they, or the scaled weights, are not finite."""
         predictor, outputs = ctypes.c_void_p(), np.empty(self.shape[1])
         made = self.library.bpls_predictor_new(self.network, F64, ctypes.byref(predictor))
         if made == INVALID_ARGUMENT:

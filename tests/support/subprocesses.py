@@ -46,4 +46,19 @@ def output_of(finished: "Finished") -> str:
     return finished.stdout
 
 
+def import_error(**environment: str | None) -> str:
+    """Return the sentence of the ImportError that the package must end with in this environment."""
+    finished = run_code("import bpls_fast", **environment)
+    assert finished.returncode == 1, f"{finished.returncode}\n{finished.stderr}"
+    message = finished.stderr.strip().splitlines()[-1]
+    assert message.startswith("ImportError")
+    return message
+
+
+def assert_same_output_at_every_thread_count(program: str) -> None:
+    """Run a program with one, two and three threads, twice with two: it must print the same every time."""
+    runs = [output_of(run_code(program, BPLS_NUM_THREADS=threads)) for threads in "1223"]
+    assert len(set(runs)) == 1
+
+
 Finished = subprocess.CompletedProcess[str]

@@ -193,7 +193,7 @@ def test_verbose_prints_lines_where_tqdm_is_not_installed(capfd, monkeypatch):
 
 
 class Bar:
-    """Stands for tqdm's and remembers what it is told."""
+    """Stand-in for tqdm's bar that remembers what it is told."""
 
     def __init__(self, total, desc):
         self.told = [(total, desc)]

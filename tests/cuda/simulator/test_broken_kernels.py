@@ -13,7 +13,7 @@ A = np.random.default_rng(0).normal(size=(9, 6))
 
 
 def broken(module, old, new, count=1):
-    """Give the names of a copy of a module in which some text is another."""
+    """Return the names of a copy of a module in which some text is replaced."""
     source = inspect.getsource(module)
     if old not in source:
         raise LookupError(f"{module.__name__} has no text {old!r}")

@@ -15,7 +15,7 @@ LANGUAGES = {"C99": ("cc", ".c", "-std=c99"), "C++": ("c++", ".cpp", "-std=c++11
 
 @pytest.fixture(params=LANGUAGES)
 def built(request, tmp_path):
-    """Give a function that compiles a program next to the headers and gives its output."""
+    """Return a function that compiles a program next to the headers and returns its output."""
     compiler, ending, standard = LANGUAGES[request.param]
     program(compiler)
 
@@ -32,7 +32,7 @@ def built(request, tmp_path):
 
 
 def printing(names, real, rows):
-    """Give a program that reads rows and prints the outputs of all networks for each."""
+    """Write a program that reads rows and prints the outputs of all networks for each."""
     includes = "".join(f'#include "{name}.h"\n' for name in names)
     calls = "".join(
         f'        {name}_forward(x, y);\n        for (int j = 0; j < {name}_outputs; ++j) printf("%.17g ", y[j]);\n'

@@ -20,7 +20,7 @@ LONGEST = 20  # seconds, where a file takes less than a thousandth
 
 
 def only_python(data, net):
-    """Nothing else reads this format."""
+    """Compare with nothing: no other library of ours reads this format."""
 
 
 def cpp_agrees(data, net):
@@ -39,7 +39,7 @@ def cpp_agrees(data, net):
 
 
 def is_finite(net, x):
-    """Say whether Python gives numbers for a row in every layer, and not infinities, NaN or an error about them."""
+    """Tell whether every layer is finite for a row in Python, without an error about infinities or NaN."""
     try:
         values = [*net.layer_inputs(x[np.newaxis]), net.decision(x[np.newaxis])]
     except ValueError:
@@ -100,7 +100,7 @@ def limited():
 
 
 def networks():
-    """Give networks that differ in all that a file may hold."""
+    """Make networks that differ in all that a file may hold."""
     labelled = bf.Network([3, 4, 2], ["tanh"], "softmax", seed=1)
     labelled.classes = np.array(["no", "yes"])
     numbered = bf.Network([2, 2, 2, 3], "softminus", "elu", bias=False, input_scale=1 / 255)
@@ -110,7 +110,7 @@ def networks():
 
 @pytest.fixture(params=FORMATS)
 def damaged(request, tmp_path):
-    """Give the good files of a format, its mutation, and a function that reads bytes and says what became of them."""
+    """Return good files of a format, its mutation, and a function that reads bytes and returns why they are refused."""
     form, path = FORMATS[request.param], tmp_path / "net.file"
     files = []
     for net in networks():
@@ -118,7 +118,7 @@ def damaged(request, tmp_path):
         files.append(path.read_bytes())
 
     def reason(data):
-        """Give why the bytes are refused, or None where they are a network."""
+        """Return why the bytes are refused, or None where they are a network."""
         path.write_bytes(data)
         try:
             with limited(), warnings.catch_warnings(record=True) as warned:
@@ -149,7 +149,7 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(damaged):
 
 
 def read_mutations(damaged, numbers):
-    """Read damaged files; give how many were networks nevertheless, and the reasons why the others were refused."""
+    """Read damaged files; return how many are networks nevertheless, and the reasons why the others are refused."""
     files, changed, reason = damaged
     networks, reasons = 0, set()
     for number in numbers:

@@ -35,7 +35,7 @@ def path(tmp_path):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Give the bytes of a good file."""
+    """Return the bytes of a good file."""
     path = tmp_path_factory.mktemp("model") / "net.npz"
     network(np.array(["no", "yes"])).save(path)
     return path.read_bytes()
@@ -65,7 +65,7 @@ def header_of(data):
 
 
 def with_header(data, **changes):
-    """Give the file with some entries of its header replaced; MISSING takes one away."""
+    """Replace some entries of a file's header; MISSING takes one away."""
     header = {**header_of(data), **changes}
     header = {key: value for key, value in header.items() if value is not MISSING}
     text = npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
@@ -286,7 +286,7 @@ def test_whole_numbers_are_no_weights_even_if_the_header_says_so(path, saved):
 
 
 def large_claims(saved):
-    """Give files that claim to hold a terabyte: in the header of an array, and in the archive's directory."""
+    """Make files that claim to hold a terabyte: in the header of an array, and in the archive's directory."""
     content = members(saved)
     claim = (
         content["weights_0.npy"].replace(b"(4, 4)", b"(4, 9000000000)").replace(b" " * 9, b"", 1)
@@ -300,7 +300,7 @@ def large_claims(saved):
 
 
 def nested(count, size):
-    """Give an archive of arrays that lie inside one another: each holds the next one, name and all."""
+    """Make an archive of arrays that lie inside one another: each holds the next one, name and all."""
     offsets, content, entries = [], np.zeros(size).tobytes(), []
     for layer in reversed(range(count)):
         name = f"weights_{layer}.npy"

@@ -290,7 +290,7 @@ def test_what_is_no_chain_of_layers_is_refused(path, nodes, tensors, message):
 
 
 def edited(change):
-    """Give a good model after a change of its message."""
+    """Return a good model after a change of its message."""
     onnx = round_trip("onnx")
     model = made([node(*GEMM)], {"w": numbers(6, 3)})
     change(onnx, model)

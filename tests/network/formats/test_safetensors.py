@@ -35,7 +35,7 @@ def changed(entries, changes):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Give the header and the data of a good file."""
+    """Return the header and the data of a good file."""
     path = tmp_path_factory.mktemp("model") / "net.safetensors"
     network("tanh", classes=np.array(["a", "b", "c"])).to_safetensors(path)
     return split(path.read_bytes())

@@ -150,7 +150,7 @@ def test_a_module_that_is_no_such_network_is_refused(modules, message):
 
 
 def with_hook(where):
-    """Give a network that doubles its outputs unseen, by a hook of one of its modules."""
+    """Make a network that doubles its outputs unseen, by a hook of one of its modules."""
     module = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Tanh()))
     module.get_submodule(where).register_forward_hook(lambda _, given, result: 2 * result)
     return module

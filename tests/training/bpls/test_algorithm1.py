@@ -14,7 +14,7 @@ from bpls_fast.sweep import Sweep, pseudo_inverse
 from tests.support import reference_bpls
 from tests.support.degenerate import DATA, SCALES, assert_trains_or_refuses
 from tests.support.reference import ACTIVATIONS
-from tests.support.subprocesses import output_of, run_code
+from tests.support.subprocesses import assert_same_output_at_every_thread_count
 
 NAMES = list(ACTIVATIONS)
 # Their targets are of moderate size, and layers do not depend linearly on each other: rounding stays small.
@@ -473,5 +473,4 @@ FIT = """
 
 
 def test_the_same_seed_gives_the_same_bits_in_every_process_at_every_thread_count():
-    runs = [output_of(run_code(FIT, BPLS_NUM_THREADS=threads)) for threads in ("1", "2", "2", "3")]
-    assert len(set(runs)) == 1
+    assert_same_output_at_every_thread_count(FIT)

@@ -14,7 +14,7 @@ from tests.support import reference_bpls
 from tests.support.reference import ACTIVATIONS, with_ones
 from tests.support.reference_bpls import CHOICES
 from tests.support.samples import blobs
-from tests.support.subprocesses import output_of, run_code
+from tests.support.subprocesses import assert_same_output_at_every_thread_count
 
 NAMES = list(ACTIVATIONS)
 
@@ -27,7 +27,7 @@ def digits():
 
 
 def smoothed(labels, classes, floor):
-    """Give the logits that an output of softmax should have: the floor, or what is left of 1."""
+    """Return the logits that an output of softmax should have: of the floor, or of what is left of 1."""
     values = np.full((len(labels), classes), floor)
     values[np.arange(len(labels)), labels] = 1 - (classes - 1) * floor
     return reference_bpls.inverse("softmax", values, 1e-15)
@@ -272,5 +272,4 @@ FIT = """
 
 
 def test_the_same_seed_gives_the_same_bits_in_every_process_at_every_thread_count():
-    runs = [output_of(run_code(FIT, BPLS_NUM_THREADS=threads)) for threads in ("1", "2", "2", "3")]
-    assert len(set(runs)) == 1
+    assert_same_output_at_every_thread_count(FIT)

@@ -10,7 +10,7 @@ from tests.support.subprocesses import output_of, run_code
 
 
 def wide_rows(count=6000, kind="uint8", seed=0):
-    """Give rows of 96 columns that eight numbers determine, but for noise, and labels that depend on these."""
+    """Draw rows of 96 columns that eight numbers determine, but for noise, and labels that depend on these."""
     random = np.random.default_rng(seed)
     hidden = random.normal(size=(count, 8))
     X = 128 + 12 * hidden @ random.normal(size=(8, 96)) + random.normal(size=(count, 96))
@@ -20,7 +20,7 @@ def wide_rows(count=6000, kind="uint8", seed=0):
 
 
 def spectrum_gram(eigenvalues, bias, seed=0):
-    """Give a Gram matrix with these eigenvalues, and its eigenvectors; the ones of a bias are orthogonal to all."""
+    """Make a Gram matrix with these eigenvalues, and its eigenvectors; the ones of a bias are orthogonal to all."""
     Q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(eigenvalues),) * 2))
     G = np.zeros((len(eigenvalues) + bias,) * 2)
     G[: len(eigenvalues), : len(eigenvalues)] = Q * eigenvalues @ Q.T
@@ -36,7 +36,7 @@ def fitted(X, labels, **options):
 
 @pytest.fixture
 def found(monkeypatch):
-    """Give the list of what every fit finds for components."""
+    """List the components that every fit finds."""
     calls = []
 
     def noting(*arguments):

@@ -27,7 +27,7 @@ PHASES = ("start", "forward", "gram", "solve", "target", "step")
 
 
 def times_jacobian(name, Z, V):
-    """J V by differences of the activation, in float64."""
+    """Compute J V by differences of the activation, in float64."""
     h = 1e-6
     forward = ACTIVATIONS[name]
     return (forward(Z + h * V) - forward(Z - h * V)) / (2 * h)
@@ -46,7 +46,7 @@ def ridged(A, eps):
 
 
 def swept(X, T, hidden, names, eps, output_eps):
-    """Give the loss before a first sweep over all rows, and the hidden weights after it."""
+    """Return the loss before a first sweep over all rows, and the hidden weights after it."""
     A, Z = [with_ones(X, True)], []
     for W, name in zip(hidden, names, strict=True):
         Z.append(A[-1] @ W)

@@ -10,7 +10,7 @@ from bpls_fast.refined import (
 )
 from tests.support.reference import same_bits
 from tests.support.samples import rings
-from tests.support.subprocesses import output_of, run_code
+from tests.support.subprocesses import assert_same_output_at_every_thread_count
 
 HIDDEN = ["sigmoid", "tanh", "relu", "leaky_relu", "elu", "softplus", "softmax"]
 PHASES = ("start", "forward", "gram", "solve", "target", "step")
@@ -57,8 +57,7 @@ def test_the_bits_do_not_depend_on_the_process_or_its_threads():
             bf.fit_refined(net, x.astype(kind), y, max_sweeps=8)
             print(hashlib.sha256(b"".join(W.tobytes() for W in net.weights)).hexdigest())
     """
-    printed = {output_of(run_code(code, BPLS_NUM_THREADS=n)) for n in ("1", "2", "3")}
-    assert len(printed) == 1
+    assert_same_output_at_every_thread_count(code)
 
 
 def test_another_seed_gives_another_order_of_the_rows():

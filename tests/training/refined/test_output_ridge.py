@@ -18,7 +18,7 @@ from tests.support.samples import rings
 
 
 def preferred_eps(A, T):
-    """Give the ridge that generalized cross-validation prefers, the largest that comes near enough."""
+    """Return the largest ridge whose generalized cross-validation error is nearly the smallest."""
     mean = np.square(A).sum() / A.shape[1]
     errors = []
     for eps in OUTPUT_EPS:
@@ -30,7 +30,7 @@ def preferred_eps(A, T):
 
 @pytest.fixture
 def validated(monkeypatch):
-    """Give the list of ridges that fits chose, each beside the one that NumPy prefers."""
+    """List the ridges that fits choose, each beside the one that NumPy prefers."""
     calls, cross_validate = [], Refinement.cross_validate
 
     def noting(refinement, rows, *given):

@@ -29,7 +29,7 @@ def streamed(X, y, size, weights=None, hidden=(), **options):
 
 
 def least_squares(X, y, w):
-    """Give the function that linear regression on weighted rows finds."""
+    """Return the function that linear regression on weighted rows finds."""
     mean, deviation = X.mean(axis=0), X.std(axis=0)
 
     def features(rows):

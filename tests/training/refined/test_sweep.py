@@ -43,7 +43,7 @@ def network(problem, widths, seed):
 
 
 def swept_by_both(problem, widths, seed, X=None, sweeps=SWEEPS):
-    """Give the network and the report of a fit, and what NumPy makes of the same start."""
+    """Return the network and the report of a fit, and what NumPy makes of the same start."""
     net = network(problem, widths, seed)
     expected = reference_refined.sweeps(problem, [W.copy() for W in net.weights[:-1]], sweeps)
     report = bf.fit_refined(
@@ -124,7 +124,7 @@ def test_the_problems_of_these_tests_need_conjugate_directions_and_shorter_steps
 
 @pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "identity"])
 def test_the_gradient_is_that_of_the_loss_with_its_output_layer_solved(name):
-    """What the reference pulls back is the derivative of the loss, variable projection and ridge included."""
+    """Check that the reference pulls back the derivative of the loss, variable projection and ridge included."""
     problem = random_problem(0, [name] * 2, weighted=True)
     hidden = [W.copy() for W in network(problem, (5, 4), 0).weights[:-1]]
     # A ridge that moves with the features has a derivative of its own, which the method leaves out.
