@@ -9,7 +9,7 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-import bpls_fast.training.bpls.backward_sweep
+import bpls_fast.training.solvers
 from bpls_fast.training.bpls.backward_sweep import BackwardSweep
 from bpls_fast.training.solvers import pseudo_inverse
 from tests.support import reference_bpls
@@ -370,7 +370,7 @@ def test_a_system_that_no_ridge_can_save_is_an_error_and_leaves_the_network_alon
         tried.append(eps)
         raise np.linalg.LinAlgError("pivot 1 of 3 is -1")
 
-    monkeypatch.setattr(bpls_fast.training.bpls.backward_sweep, "solve", fail)
+    monkeypatch.setattr(bpls_fast.training.solvers, "solve", fail)
     X, Y = wave()
     net = bf.Network([3, 4, 2], "tanh", "identity")
     before = [W.copy() for W in net.weights]
