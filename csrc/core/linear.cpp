@@ -71,11 +71,11 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
                                         depth_blocks * block_bytes / sizeof(T));
     std::vector<Buffer<T>> scratch;
     scratch.reserve(static_cast<std::size_t>(n_threads));
-    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * LiveColumns::room : 0);
-    std::vector<LiveColumns> live_columns(static_cast<std::size_t>(n_threads));
-    for (std::size_t thread = 0; thread < live_columns.size(); ++thread) {
+    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * NonzeroColumns::room : 0);
+    std::vector<NonzeroColumns> nonzero_columns(static_cast<std::size_t>(n_threads));
+    for (std::size_t thread = 0; thread < nonzero_columns.size(); ++thread) {
         scratch.emplace_back(copy_size + rows_in_strip * padded);
-        if (looks) live_columns[thread].list = lists.data() + thread * LiveColumns::room;
+        if (looks) nonzero_columns[thread].list = lists.data() + thread * NonzeroColumns::room;
     }
 
     const std::ptrdiff_t w_stride =
@@ -105,7 +105,7 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
                                                        rows, depth, copy, depth);
         }
         if (!multiply(dense, Strip<T>{a, a_stride, rows, sums, padded}, start.data(), depth, width,
-                      panel_at, live_columns[static_cast<std::size_t>(thread)]))
+                      panel_at, nonzero_columns[static_cast<std::size_t>(thread)]))
             all_finite.store(false, std::memory_order_relaxed);
         for (std::size_t i = 0; i < rows; ++i) finish(first + i, sums + i * padded);
     });

@@ -11,7 +11,7 @@ bool readable_in_place(const ConstMatrix& matrix) noexcept {
            reinterpret_cast<std::uintptr_t>(matrix.data) % static_cast<std::uintptr_t>(size) == 0;
 }
 
-Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
+Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
     const auto row_bytes = static_cast<std::ptrdiff_t>(matrix.cols) * size_of(matrix.dtype);
     if (row >= matrix.rows || matrix.row_stride != row_bytes ||
         matrix.col_stride != size_of(matrix.dtype))

@@ -117,21 +117,21 @@ class Scratch {
     Scratch(const PackedNetwork<T>& network, std::size_t rows, bool copies)
         : copy_size_(copies ? round_up(rows * network.inputs(), cache_line) : 0),
           values_size_(round_up(rows * network.widest, cache_line)),
-          list_(LiveColumns::room),
+          list_(NonzeroColumns::room),
           memory_(copy_size_ + 2 * values_size_) {
-        if (network.looks) live_.list = list_.data();
+        if (network.looks) nonzero_.list = list_.data();
     }
     T* copy() noexcept { return memory_.data(); }
     T* values(std::size_t layer) noexcept {
         return memory_.data() + copy_size_ + layer % 2 * values_size_;
     }
-    LiveColumns& live() noexcept { return live_; }
+    NonzeroColumns& nonzero() noexcept { return nonzero_; }
 
  private:
     std::size_t copy_size_, values_size_;
     Buffer<int> list_;
     Buffer<T> memory_;
-    LiveColumns live_;
+    NonzeroColumns nonzero_;
 };
 
 // Takes the rows of A from `first` on, strip_rows at most, through the network; finish(row, sums) is called with the last
@@ -150,7 +150,7 @@ bool run_strip(const PackedNetwork<T>& network, const ConstMatrix& A, bool in_pl
                                                    A.cols, scratch.copy(), A.cols);
     }
     bool finite = true;
-    LiveColumns none;
+    NonzeroColumns none;
     for (std::size_t l = 0; l < network.layers.size(); ++l) {
         const PackedLayer<T>& layer = network.layers[l];
         strip.sums = scratch.values(l);
@@ -158,7 +158,7 @@ bool run_strip(const PackedNetwork<T>& network, const ConstMatrix& A, bool in_pl
         finite &= multiply(
             dense, strip, layer.start, layer.depth, layer.width,
             [&](std::size_t k, std::size_t j) noexcept { return layer.panel_at(k, j); },
-            l == 0 ? scratch.live() : none);
+            l == 0 ? scratch.nonzero() : none);
         if (l + 1 == network.layers.size()) break;
         const auto forward = dense.forward[static_cast<int>(layer.activation)];
         for (std::size_t i = 0; i < rows; ++i) {

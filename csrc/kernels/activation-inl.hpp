@@ -6,9 +6,9 @@
 
 #include <cstddef>
 
-#include "kernels/abreast-inl.hpp"
 #include "kernels/math-inl.hpp"
 #include "kernels/table.hpp"
+#include "kernels/unrolled-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
@@ -212,9 +212,9 @@ inline void for_each_pair(const typename V::Scalar* in, const typename V::Scalar
 
 // The vectors that an activation's functions take at a time.
 template <class A>
-constexpr int abreast = 1;
+constexpr int unroll = 1;
 template <>
-constexpr int abreast<Tanh> = 4;
+constexpr int unroll<Tanh> = 4;
 
 // out[i] = function(in[i]), `at_a_time` vectors at a time.
 template <class V, int at_a_time, class F>
@@ -222,7 +222,7 @@ inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std:
                      F function) noexcept {
     std::size_t i = 0;
     if constexpr (at_a_time > 1) {
-        using Wide = Abreast<V, at_a_time>;
+        using Wide = Unrolled<V, at_a_time>;
         for (; i + Wide::lanes <= count; i += Wide::lanes)
             function(Wide::load(in + i)).store(out + i);
     }
@@ -235,7 +235,7 @@ inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std:
 template <class A, class V>
 void forward_each(const typename V::Scalar* in, typename V::Scalar* out,
                   std::size_t count) noexcept {
-    for_each<V, abreast<A>>(in, out, count, [](auto z) noexcept { return A::forward(z); });
+    for_each<V, unroll<A>>(in, out, count, [](auto z) noexcept { return A::forward(z); });
 }
 template <class A, class V>
 void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
@@ -277,7 +277,7 @@ inline V margin_of(typename V::Scalar margin) noexcept {
 template <class A, class V>
 void inverse_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
                   typename V::Scalar margin) noexcept {
-    for_each<V, abreast<A>>(in, out, count, [margin](auto n) noexcept {
+    for_each<V, unroll<A>>(in, out, count, [margin](auto n) noexcept {
         return A::inverse(n, margin_of<decltype(n)>(margin));
     });
 }

@@ -147,8 +147,8 @@ inline V left_factor(typename V::Scalar x) noexcept {
 template <class V, int mr, int nr, int nv, bool minus, class Step>
 inline void add_products(const unsigned char* left, const unsigned char* right,
                          std::ptrdiff_t right_stride, Step step, int steps, double* out,
-                         std::ptrdiff_t stride, const unsigned char* ahead,
-                         std::ptrdiff_t ahead_stride) noexcept {
+                         std::ptrdiff_t stride, const unsigned char* prefetch_at,
+                         std::ptrdiff_t prefetch_stride) noexcept {
     using T = typename V::Scalar;
     const T* const first_a = reinterpret_cast<const T*>(left);
     const T* const first_b = reinterpret_cast<const T*>(right);
@@ -157,10 +157,10 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < steps; ++k, ahead += ahead_stride) {
+    for (int k = 0; k < steps; ++k, prefetch_at += prefetch_stride) {
         const T* const a = first_a + step(k) * nr;
         const T* const b = first_b + step(k) * right_stride;
-        prefetch(ahead);
+        prefetch(prefetch_at);
         V x[nv];
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
@@ -184,31 +184,31 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
 
 template <class V, int mr, int nr, int nv, bool minus = false>
 void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-          int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
-          std::ptrdiff_t ahead_stride) noexcept {
+          int steps, double* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
+          std::ptrdiff_t prefetch_stride) noexcept {
     const auto every = [](int k) noexcept { return std::ptrdiff_t(k); };
-    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride, ahead,
-                                       ahead_stride);
+    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride,
+                                       prefetch_at, prefetch_stride);
 }
 
 template <class V, int mr, int nr, int nv>
 void listed_tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-                 const int* live, int count, double* out, std::ptrdiff_t stride,
-                 const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept {
-    const auto listed = [live](int k) noexcept { return std::ptrdiff_t(live[k]); };
-    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride, ahead,
-                                       ahead_stride);
+                 const int* nonzero, int count, double* out, std::ptrdiff_t stride,
+                 const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept {
+    const auto listed = [nonzero](int k) noexcept { return std::ptrdiff_t(nonzero[k]); };
+    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride,
+                                       prefetch_at, prefetch_stride);
 }
 
 template <class V>
-int live_steps(const unsigned char* right, std::ptrdiff_t right_stride, int vectors, int steps,
-               int* live) noexcept {
+int nonzero_steps(const unsigned char* right, std::ptrdiff_t right_stride, int vectors, int steps,
+                  int* nonzero) noexcept {
     constexpr auto element = std::ptrdiff_t(sizeof(typename V::Scalar));
     int count = 0;
     for (int k = 0; k < steps; ++k, right += right_stride * element) {
         bool any = any_bit(right);
         for (int j = 1; j < vectors; ++j) any |= any_bit(right + j * V::lanes * element);
-        live[count] = k;
+        nonzero[count] = k;
         count += any;
     }
     return count;
@@ -280,7 +280,7 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
              narrow_tile<V, mr, nr, nv, 3>()},
             {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
              &listed_tile<V, mr, nr, nv>},
-            &live_steps<V>,
+            &nonzero_steps<V>,
             &column_sums<V, nv, step_rows>,
             &peak<V, step_rows>};
 }

@@ -124,12 +124,12 @@ struct F64 {
     // Writes first + i for the lanes i that are not zero, in whole vectors, and returns how many they are.
     static int list_nonzero(const std::uint64_t* p, int first, int* out) noexcept {
         const __m512i bits = _mm512_loadu_si512(p);
-        const __mmask8 live = _mm512_test_epi64_mask(bits, bits);
+        const __mmask8 nonzero = _mm512_test_epi64_mask(bits, bits);
         const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         const __m256i place = _mm256_add_epi32(_mm256_set1_epi32(first), lane);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                            _mm256_maskz_compress_epi32(live, place));
-        return _mm_popcnt_u32(live);
+                            _mm256_maskz_compress_epi32(nonzero, place));
+        return _mm_popcnt_u32(nonzero);
     }
 
     double highest() const noexcept { return _mm512_reduce_max_pd(v); }
@@ -210,12 +210,12 @@ struct F32 {
 
     static int list_nonzero(const std::uint32_t* p, int first, int* out) noexcept {
         const __m512i bits = _mm512_loadu_si512(p);
-        const __mmask16 live = _mm512_test_epi32_mask(bits, bits);
+        const __mmask16 nonzero = _mm512_test_epi32_mask(bits, bits);
         const __m512i lane =
             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(first), lane);
-        _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(live, place));
-        return _mm_popcnt_u32(live);
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(nonzero, place));
+        return _mm_popcnt_u32(nonzero);
     }
 
     float highest() const noexcept { return _mm512_reduce_max_ps(v); }

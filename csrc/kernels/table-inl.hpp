@@ -50,7 +50,7 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
          &squared_slopes<SoftmaxDiagonal, V>, &squared_slopes<Softplus, V>,
          &squared_slopes<Softminus, V>},
         finite,
-        &live_columns<V>};
+        &nonzero_columns<V>};
 }
 
 template <Shapes shapes>

@@ -30,20 +30,20 @@ using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
 
 // out[i * stride + j] += Σ_k (left[k, i] - left_offset) · right[k, j] for mr columns i of one panel, from any lane on, and some
 // vectors of columns j of another, or of the same, or of a matrix of the panels' type. right[k, j] is element k * right_stride + j:
-// right_stride is nr in a panel. Meanwhile the cache lines at ahead + k * ahead_stride are fetched.
+// right_stride is nr in a panel. Meanwhile the cache lines at prefetch_at + k * prefetch_stride are fetched.
 using Tile = void (*)(const unsigned char* left, const unsigned char* right,
                       std::ptrdiff_t right_stride, int steps, double* out, std::ptrdiff_t stride,
-                      const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept;
+                      const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept;
 
-// The same over the steps k that `live` lists, `count` of them.
+// The same over the steps k that `nonzero` lists, `count` of them.
 using ListedTile = void (*)(const unsigned char* left, const unsigned char* right,
-                            std::ptrdiff_t right_stride, const int* live, int count, double* out,
-                            std::ptrdiff_t stride, const unsigned char* ahead,
-                            std::ptrdiff_t ahead_stride) noexcept;
+                            std::ptrdiff_t right_stride, const int* nonzero, int count, double* out,
+                            std::ptrdiff_t stride, const unsigned char* prefetch_at,
+                            std::ptrdiff_t prefetch_stride) noexcept;
 
 // Lists the steps in which some vectors of columns are not zero, in increasing order, and returns how many they are.
-using LiveSteps = int (*)(const unsigned char* right, std::ptrdiff_t right_stride, int vectors,
-                          int steps, int* live) noexcept;
+using NonzeroSteps = int (*)(const unsigned char* right, std::ptrdiff_t right_stride, int vectors,
+                             int steps, int* nonzero) noexcept;
 
 // out[j] += Σ_k panel[k, j] over the nr columns of a panel.
 using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
@@ -73,18 +73,18 @@ struct Product {
     Tile tile[max_vectors];  // by the number of vectors of columns, less one
     Tile narrow[3];  // of a quarter, a half, three quarters of mr columns; null where mr is small
     ListedTile listed[max_vectors];
-    LiveSteps live_steps;
+    NonzeroSteps nonzero_steps;
     ColumnSums column_sums;
     Peak peak;
 };
 
 // c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. k is
-// in [0, depth), or one of the `depth` numbers `live` where that is not null. w is a panel, with w_stride nr, or lies in a
+// in [0, depth), or one of the `depth` numbers `nonzero` where that is not null. w is a panel, with w_stride nr, or lies in a
 // matrix. c has room for whole vectors.
 template <class T>
 using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
-                            std::ptrdiff_t w_stride, const int* live, int depth, int columns, T* c,
-                            std::ptrdiff_t c_stride) noexcept;
+                            std::ptrdiff_t w_stride, const int* nonzero, int depth, int columns,
+                            T* c, std::ptrdiff_t c_stride) noexcept;
 
 // Copies a matrix at byte strides into row-major T.
 template <class T>
@@ -116,18 +116,18 @@ struct Dense {
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
     // Lists the columns that are not zero all over some rows, in increasing order, and returns how many they are. The list
     // has room for max_list_lanes more than there are columns.
-    int (*live_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,
-                        int* live) noexcept;
+    int (*nonzero_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,
+                           int* nonzero) noexcept;
 };
 
 // out[i * stride + j] = scale[j] · Σ_k rows[i][k] · w[k, j] for `count` (1 to mr) rows and `columns` columns: at most those of the
 // tile's vectors, and more than those of all but the last. Elements of four bytes hold the values of one or several k,
 // and steps are elements: of a row unsigned ones, side by side; of w signed ones, the tile's vectors of an element after
-// each other. Where `live` is not null it lists the elements that count, and steps is how many. scale has room for whole
+// each other. Where `nonzero` is not null it lists the elements that count, and steps is how many. scale has room for whole
 // vectors.
 using BytesTile = void (*)(const unsigned char* const* rows, int count, const std::int32_t* w,
-                           const int* live, int steps, const float* scale, int columns, float* out,
-                           std::ptrdiff_t stride) noexcept;
+                           const int* nonzero, int steps, const float* scale, int columns,
+                           float* out, std::ptrdiff_t stride) noexcept;
 
 // Products of bytes and int8 weights.
 struct Bytes {
