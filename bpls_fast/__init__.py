@@ -18,7 +18,16 @@ from bpls_fast.activation import Activation, activations
 from bpls_fast.classifier import fit_classifier
 from bpls_fast.configuration import config, get_cmake_dir, get_include, get_libs, show_config
 from bpls_fast.injective import fit_injective
-from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer, tangent
+from bpls_fast.kernels import (
+    NonFiniteError,
+    cross,
+    gram,
+    linear,
+    solve,
+    solve_batched,
+    solve_layer,
+    tangent,
+)
 from bpls_fast.network import Cost, Network
 from bpls_fast.predictor import Predictor
 from bpls_fast.refined import fit_refined
@@ -34,6 +43,7 @@ __all__ = [
     "Cost",
     "FitReport",
     "Network",
+    "NonFiniteError",
     "Predictor",
     "__version__",
     "activations",

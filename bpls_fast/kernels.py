@@ -19,8 +19,10 @@ Errors that all of them raise
 TypeError
     An array of another dtype than those named, or an argument that is no number where one is due.
 ValueError
-    A shape that does not fit, no columns, NaN or infinity. Finite values whose products overflow
-    are refused too, but for `linear`, which gives the infinities of IEEE arithmetic.
+    A shape that does not fit, or no columns.
+NonFiniteError
+    NaN or infinity in an argument, or finite values whose products overflow, except in `linear`, which returns the
+    infinities of IEEE arithmetic. It is a ValueError.
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
+from bpls_fast._core import NonFiniteError
 from bpls_fast.backend import device_kernels
 
 __all__ = [
+    "NonFiniteError",
     "column_sums",
     "cross",
     "gram",

@@ -496,9 +496,9 @@ class Part {
         if (!task_->weight) return nullptr;
         const ConstMatrix& weight = *task_->weight;
         auto* converted = reinterpret_cast<double*>(scratch + weights_offset());
-        table().dense_f64.copy_rows[static_cast<int>(weight.dtype)](
-            weight.at(row, 0), weight.row_stride, weight.col_stride, static_cast<std::size_t>(rows),
-            1, converted, 1);
+        table().dense_f64.copy_rows[weight.dtype](weight.at(row, 0), weight.row_stride,
+                                                  weight.col_stride, static_cast<std::size_t>(rows),
+                                                  1, converted, 1);
         return converted;
     }
     // The products, then the sums of columns.
@@ -685,8 +685,7 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
 
 // The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
-    const bool narrow = a != DType::f64 && b != DType::f64;
-    return narrow ? table().f32 : table().f64;
+    return fits_float(a) && fits_float(b) ? table().f32 : table().f64;
 }
 
 const kernels::Product& gram_product(DType a, bool weighted) {
@@ -742,8 +741,8 @@ double total_weight(const std::optional<ConstMatrix>& weight, std::size_t rows, 
     double total = 0;
     for (std::size_t row = 0; row < rows; row += block) {
         const std::size_t count = std::min(block, rows - row);
-        table().dense_f64.copy_rows[static_cast<int>(weight->dtype)](
-            weight->at(row, 0), weight->row_stride, weight->col_stride, count, 1, values, 1);
+        table().dense_f64.copy_rows[weight->dtype](weight->at(row, 0), weight->row_stride,
+                                                   weight->col_stride, count, 1, values, 1);
         double sum = 0;
         for (std::size_t k = 0; k < count; ++k)
             sum += narrow ? static_cast<double>(static_cast<float>(values[k])) : values[k];
