@@ -1,5 +1,5 @@
-// Several vectors that go through the same steps side by side, as one wide vector: what waits for the end of a long chain of
-// operations then stands beside work that need not wait. For the functions of math-inl.hpp.
+// Several vectors as one wide vector, for the functions of math-inl.hpp: their long chains of dependent operations then
+// overlap.
 #pragma once
 
 #include "kernels/math-inl.hpp"
@@ -8,7 +8,7 @@ namespace bpls::kernels {
 namespace {
 
 template <class V, int count>
-struct Abreast {
+struct Unrolled {
     using Scalar = typename V::Scalar;
     using Bits = typename V::Bits;
     static constexpr int lanes = count * V::lanes;
@@ -16,20 +16,20 @@ struct Abreast {
 
     // The parts function(0), function(1), ...
     template <class F>
-    static Abreast each(F function) noexcept {
-        Abreast all;
+    static Unrolled each(F function) noexcept {
+        Unrolled all;
 #pragma GCC unroll 8
         for (int i = 0; i < count; ++i) all.part[i] = function(i);
         return all;
     }
 
-    static Abreast broadcast(Scalar x) noexcept {
+    static Unrolled broadcast(Scalar x) noexcept {
         return each([=](int) noexcept { return V::broadcast(x); });
     }
-    static Abreast of_bits(Bits bits) noexcept {
+    static Unrolled of_bits(Bits bits) noexcept {
         return each([=](int) noexcept { return V::of_bits(bits); });
     }
-    static Abreast load(const Scalar* p) noexcept {
+    static Unrolled load(const Scalar* p) noexcept {
         return each([=](int i) noexcept { return V::load(p + i * V::lanes); });
     }
     void store(Scalar* p) const noexcept {
@@ -37,51 +37,51 @@ struct Abreast {
         for (int i = 0; i < count; ++i) part[i].store(p + i * V::lanes);
     }
 
-    friend Abreast operator+(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator+(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] + b.part[i]; });
     }
-    friend Abreast operator-(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator-(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] - b.part[i]; });
     }
-    friend Abreast operator*(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator*(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] * b.part[i]; });
     }
-    friend Abreast operator/(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator/(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] / b.part[i]; });
     }
-    friend Abreast operator&(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator&(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] & b.part[i]; });
     }
-    friend Abreast operator|(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled operator|(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return a.part[i] | b.part[i]; });
     }
-    friend Abreast mul_add(const Abreast& a, const Abreast& b, const Abreast& c) noexcept {
+    friend Unrolled mul_add(const Unrolled& a, const Unrolled& b, const Unrolled& c) noexcept {
         return each([&](int i) noexcept { return mul_add(a.part[i], b.part[i], c.part[i]); });
     }
-    friend Abreast neg_mul_add(const Abreast& a, const Abreast& b, const Abreast& c) noexcept {
+    friend Unrolled neg_mul_add(const Unrolled& a, const Unrolled& b, const Unrolled& c) noexcept {
         return each([&](int i) noexcept { return neg_mul_add(a.part[i], b.part[i], c.part[i]); });
     }
-    friend Abreast larger(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled larger(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return larger(a.part[i], b.part[i]); });
     }
-    friend Abreast smaller(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled smaller(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return smaller(a.part[i], b.part[i]); });
     }
-    friend Abreast plus_bits(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled plus_bits(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return plus_bits(a.part[i], b.part[i]); });
     }
-    friend Abreast minus_bits(const Abreast& a, const Abreast& b) noexcept {
+    friend Unrolled minus_bits(const Unrolled& a, const Unrolled& b) noexcept {
         return each([&](int i) noexcept { return minus_bits(a.part[i], b.part[i]); });
     }
-    static Abreast with_sign(const Abreast& y, const Abreast& x) noexcept {
+    static Unrolled with_sign(const Unrolled& y, const Unrolled& x) noexcept {
         return each([&](int i) noexcept { return with_sign_of(y.part[i], x.part[i]); });
     }
     template <int bits>
-    Abreast left_by() const noexcept {
+    Unrolled left_by() const noexcept {
         return each([&](int i) noexcept { return part[i].template left_by<bits>(); });
     }
     template <int bits>
-    Abreast right_by() const noexcept {
+    Unrolled right_by() const noexcept {
         return each([&](int i) noexcept { return part[i].template right_by<bits>(); });
     }
 };

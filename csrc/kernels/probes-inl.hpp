@@ -1,19 +1,22 @@
-// What the arithmetic of a product allows at most: multiply-adds that wait for neither memory nor each other. The
-// benchmarks state their results as a part of it.
+// The bodies of the probes, shared by all levels; the vector types come from a simd_*.hpp.
 #pragma once
 
-#include <cstddef>
+#include <type_traits>
+
+#include "kernels/lists-inl.hpp"
+#include "kernels/probes.hpp"
 
 namespace bpls::kernels {
 namespace {
 
-// Each lane of V multiplies and adds `step_rows` pairs. Every chain is its own multiplier, so that no product can be
-// taken out of the loop; times -2 a float changes sign and never grows, and an integer wraps. The volatile values hide this from the compiler.
-template <class V, int step_rows>
+// Multiply-adds that wait for neither memory nor each other. Every chain multiplies itself, so that the compiler cannot take
+// a product out of the loop. Added to its own product with -2, a float only changes its sign, and an integer wraps; the
+// volatile values hide this from the compiler.
+template <class V>
 double peak(std::size_t rounds) noexcept {
     using T = typename V::Scalar;
-    constexpr int chains =
-        12;  // hide a latency of six at two a cycle; with the factor they fit in 16 registers
+    // Twelve hide a latency of six cycles at two operations a cycle; with the factor they fit in 16 registers.
+    constexpr int chains = 12;
     volatile T hidden_factor = T(-2);
     volatile T hidden_start = T(1);
     const V factor = V::broadcast(hidden_factor);
@@ -30,7 +33,7 @@ double peak(std::size_t rounds) noexcept {
     for (int i = 0; i < chains; ++i) sum[i].add_to(total);
     [[maybe_unused]] volatile double used[V::lanes];
     for (int i = 0; i < V::lanes; ++i) used[i] = total[i];
-    return 2.0 * chains * V::lanes * step_rows * static_cast<double>(rounds);
+    return 2.0 * chains * V::lanes * V::step_rows * static_cast<double>(rounds);
 }
 
 // Reads `count` values, a multiple of eight vectors, and does next to nothing with them.
@@ -51,6 +54,19 @@ void read_all(const typename V::Scalar* values, std::size_t count) noexcept {
     for (int i = 1; i < chains; ++i) seen[0] = seen[0] | seen[i];
     seen[0].store(lanes);
     used = lanes[0];
+}
+
+template <class F32, class F64, class ByteProducts>
+constexpr Probes make_probes() noexcept {
+    return {by_dtype<Peak>([]<class S>() -> Peak {
+                if constexpr (std::is_same_v<S, std::uint8_t>)
+                    return &peak<ByteProducts>;
+                else if constexpr (represents<float, S>)
+                    return &peak<F32>;
+                else
+                    return &peak<F64>;
+            }),
+            &read_all<F32>};
 }
 
 }  // namespace
