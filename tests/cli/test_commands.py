@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 from tests.support.command_line import ROWS, bpls_fast, failure, write_data
 from tests.support.subprocesses import output_of, run, run_code
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 from tests.support.command_line import LABELS, ROWS, failure, rename_classes, write_data
 
 

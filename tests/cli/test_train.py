@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 from tests.support.command_line import accuracy, bpls_fast, failure, needs_sklearn
 from tests.support.subprocesses import output_of, run_code
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import backend
+import bpls_fast.kernels.backend as backend
 from tests import ROOT
 from tests.cuda import gate
 from tests.support.subprocesses import output_of, run_code, run_python

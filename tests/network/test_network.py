@@ -1,4 +1,4 @@
-"""The network: its shapes, its forward pass beside NumPy's, the count of a sweep's arithmetic, and what it refuses."""
+"""The network: its shapes, its forward pass beside NumPy's, and what it refuses."""
 
 import copy
 import pickle
@@ -9,26 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-import bpls_fast.network
-import bpls_fast.sweep
-from bpls_fast.report import PHASES, Recorder
-from bpls_fast.sweep import Sweep
 from tests.support import reference_bpls
+from tests.support.networks import networks
 from tests.support.reference import ACTIVATIONS, in_layout
-
-NAMES = list(ACTIVATIONS)
-
-
-@st.composite
-def networks(draw, *, largest=6, hidden=3, names=NAMES):
-    sizes = draw(st.lists(st.integers(1, largest), min_size=2, max_size=hidden + 2))
-    return bf.Network(
-        sizes,
-        draw(st.lists(st.sampled_from(names), min_size=len(sizes) - 2, max_size=len(sizes) - 2)),
-        draw(st.sampled_from(names)),
-        draw(st.booleans()),
-        seed=draw(st.integers(0, 2**32 - 1)),
-    )
 
 
 def names_of(net):
@@ -241,95 +224,3 @@ def test_weights_too_large_for_the_rows_are_refused():
     with pytest.raises(ValueError, match="W contains infinity"):
         net.forward(np.ones((1, 1), np.float32))
     assert net.forward(np.ones((1, 1))) == 2e39
-
-
-# The count of a sweep's arithmetic.
-
-
-def cholesky_and_substitutions(n, m):
-    """Count, one by one, the multiply-adds of a textbook factor of n by n and of two triangular solves."""
-    count = 0
-    for column in range(n):
-        for _row in range(column, n):
-            count += sum(1 for _k in range(column))  # L[row, k] * L[column, k]
-    for _ in range(m):
-        for row in range(n):
-            count += sum(1 for _ in range(row))  # forward
-            count += sum(1 for _ in range(row + 1, n))  # back
-    return count
-
-
-class Counter(Recorder):
-    """Counts the multiply-adds of every kernel that is called, from the shapes of its arguments, by phase."""
-
-    def __init__(self, monkeypatch):
-        super().__init__("count", 1e-6)
-        self.count = dict.fromkeys(PHASES, 0)
-        self.current = "forward"
-        for module in (bpls_fast.sweep, bpls_fast.network):
-            for name in ("gram", "linear", "residual", "solve"):
-                if hasattr(module, name):
-                    monkeypatch.setattr(module, name, self.counting(name))
-
-    def counting(self, name):
-        kernel, of_shapes = getattr(bpls_fast.kernels, name), getattr(self, name)
-
-        def call(*arrays, **options):
-            result = kernel(*arrays, **options)
-            shapes = [array.shape for array in arrays]
-            self.count[self.current] += of_shapes(*shapes, bias=options.get("bias", False))
-            return result
-
-        return call
-
-    def phase(self, name):
-        self.current = name
-        return super().phase(name)
-
-    @staticmethod
-    def gram(A, B=(0, 0), *, bias):
-        d, n = A[0], A[1] + bias
-        upper_triangle = sum(n - row for row in range(n))
-        return d * upper_triangle + d * n * B[1]
-
-    @staticmethod
-    def linear(A, W, *, bias):
-        assert W[0] == A[1] + bias
-        return A[0] * W[0] * W[1]
-
-    @staticmethod
-    def residual(A, W, B, *, bias):
-        return Counter.linear(A, W, bias=bias)
-
-    @staticmethod
-    def solve(G, C, *, bias):
-        return cholesky_and_substitutions(*C)
-
-
-@given(
-    net=networks(names=["identity", "sigmoid", "tanh", "softplus"]),
-    d=st.integers(1, 12),
-    resolve=st.booleans(),
-    refinements=st.integers(0, 2),
-)
-def test_cost_is_what_a_sweep_counts(net, d, resolve, refinements):
-    rng = np.random.default_rng(0)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        counter = Counter(monkeypatch)
-        A = net.layer_inputs(rng.normal(size=(d, net.layer_sizes[0])))
-        sweep = Sweep(net, counter, resolve=resolve, margin=0.01, refinements=refinements)
-        sweep(A, rng.normal(size=(d, net.layer_sizes[-1])))
-    cost = net.cost(d, resolve=resolve, refinements=refinements)
-    assert cost._asdict() == counter.count
-    assert cost.total == sum(counter.count.values())
-
-
-def test_the_cost_of_nothing_is_that_of_the_solves_alone():
-    cost = bf.Network([3, 2]).cost(0)
-    assert cost == (0, 0, cholesky_and_substitutions(4, 2), 0)
-
-
-@pytest.mark.parametrize(("name", "value"), [("d", -1), ("d", 2.0), ("refinements", -1)])
-def test_cost_names_a_wrong_argument(name, value):
-    with pytest.raises(ValueError, match=f"{name} is {value}"):
-        bf.Network([3, 2]).cost(**{"d": 1, name: value})

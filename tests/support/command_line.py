@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 from tests.support.subprocesses import Finished, run_python
 
 needs_sklearn = pytest.mark.skipif(

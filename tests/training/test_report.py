@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.report import Recorder, TooLargeError
+from bpls_fast.training.context import FitContext, TooLargeError
 from tests.support.required import required
 
 PHASES = ["forward", "gram", "solve", "target"]
@@ -81,24 +81,24 @@ def test_a_report_can_be_pickled_and_copied():
 
 
 def test_numbers_that_grow_too_large_are_told_from_other_errors():
-    record = Recorder("a fit", 1e-6)
+    context = FitContext("a fit", 1e-6)
     ones = np.ones((3, 2))
     for values in (np.inf, np.nan, 1e300):
-        with pytest.raises(TooLargeError, match="grew too large"), record.phase("gram"):
+        with pytest.raises(TooLargeError, match="grew too large"), context.phase("gram"):
             bf.gram(ones * values)
-    with pytest.raises(TooLargeError), record.phase("solve"):
+    with pytest.raises(TooLargeError), context.phase("solve"):
         bf.solve(np.eye(2) * 1e-200, ones[:2] * 1e200)
-    with pytest.raises(TooLargeError), record.phase("forward"):
+    with pytest.raises(TooLargeError), context.phase("forward"):
         bf.Network([1, 1]).weights = [np.full((2, 1), np.nan)]
     with (
         pytest.raises(ValueError, match="W has 3 rows; expected 2") as wrong_shape,
-        record.phase("forward"),
+        context.phase("forward"),
     ):
         bf.linear(ones, ones)
-    with pytest.raises(np.linalg.LinAlgError), record.phase("solve"):
+    with pytest.raises(np.linalg.LinAlgError), context.phase("solve"):
         bf.solve(np.zeros((2, 2)), ones[:2])
     assert wrong_shape.type is ValueError
-    assert all(record.report.seconds[phase] > 0 for phase in ("gram", "solve", "forward"))
+    assert all(context.report.seconds[phase] > 0 for phase in ("gram", "solve", "forward"))
 
 
 # The callback.

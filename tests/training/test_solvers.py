@@ -8,8 +8,8 @@ import bpls_fast as bf
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
 from sklearn.datasets import make_friedman1
 
-from bpls_fast.estimators import BLOCK, EPS_GRID, Start, _cross_validated_eps, _moments
-from bpls_fast.injective import REFINEMENTS
+from bpls_fast.estimators.base import BLOCK, EPS_GRID, Start, _cross_validated_eps, _moments
+from bpls_fast.training.bpls.algorithm1 import REFINEMENTS
 
 
 def test_moments_are_those_of_the_weighted_columns():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import backend, cuda
+import bpls_fast.kernels.backend as backend
+from bpls_fast import cuda
 from bpls_fast.cuda import array, dlpack
 from bpls_fast.cuda.array import Array, asarray
 from tests.support.device_arrays import VALUES, Foreign

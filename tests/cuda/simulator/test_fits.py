@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import sweep
+import bpls_fast.training.bpls.backward_sweep as sweep
 from bpls_fast.cuda import array, products, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
 from tests.support.reference import same_bits

@@ -9,8 +9,9 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-import bpls_fast.sweep
-from bpls_fast.sweep import Sweep, pseudo_inverse
+import bpls_fast.training.solvers
+from bpls_fast.training.bpls.backward_sweep import BackwardSweep
+from bpls_fast.training.solvers import pseudo_inverse
 from tests.support import reference_bpls
 from tests.support.degenerate import DATA, SCALES, assert_trains_or_refuses
 from tests.support.reference import ACTIVATIONS
@@ -320,7 +321,7 @@ def test_an_error_too_large_for_a_float_is_refused():
 
 
 def test_weights_that_are_not_finite_are_refused_as_too_large(monkeypatch):
-    monkeypatch.setattr(Sweep, "solve_inputs", lambda *_: np.full((2, 4), np.inf))
+    monkeypatch.setattr(BackwardSweep, "solve_inputs", lambda *_: np.full((2, 4), np.inf))
     net = bf.Network([1, 4, 1], "tanh", "identity")
     X = np.linspace(-1, 1, 9)[:, np.newaxis]
     with pytest.raises(ValueError, match=r"grew too large \(weights\[0\] holds NaN or infinity"):
@@ -369,7 +370,7 @@ def test_a_system_that_no_ridge_can_save_is_an_error_and_leaves_the_network_alon
         tried.append(eps)
         raise np.linalg.LinAlgError("pivot 1 of 3 is -1")
 
-    monkeypatch.setattr(bpls_fast.sweep, "solve", fail)
+    monkeypatch.setattr(bpls_fast.training.solvers, "solve", fail)
     X, Y = wave()
     net = bf.Network([3, 4, 2], "tanh", "identity")
     before = [W.copy() for W in net.weights]

@@ -9,7 +9,7 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-from bpls_fast.classifier import MARGIN_SHARES
+from bpls_fast.training.bpls.algorithm2 import MARGIN_SHARES
 from tests.support import reference_bpls
 from tests.support.reference import ACTIVATIONS, with_ones
 from tests.support.reference_bpls import CHOICES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.sweep import Sweep
+from bpls_fast.training.bpls.backward_sweep import BackwardSweep
 from tests.support.degenerate import DATA, SCALES, assert_trains_or_refuses
 from tests.support.reference import ACTIVATIONS
 from tests.support.reference_bpls import CHOICES
@@ -69,13 +69,13 @@ def test_a_sweep_that_grows_too_large_ends_the_fit_with_the_best_weights():
 def test_a_sweep_whose_weights_are_not_finite_ends_the_fit_with_the_best_weights(
     monkeypatch, value, broken
 ):
-    solve_inputs, solved = Sweep.solve_inputs, []
+    solve_inputs, solved = BackwardSweep.solve_inputs, []
 
     def solve_inputs_and_break_one(*arguments):
         solved.append(solve_inputs(*arguments))
         return solved[-1] * value if len(solved) == broken else solved[-1]
 
-    monkeypatch.setattr(Sweep, "solve_inputs", solve_inputs_and_break_one)
+    monkeypatch.setattr(BackwardSweep, "solve_inputs", solve_inputs_and_break_one)
     X, labels = blobs(spread=1.0)
     net = bf.Network([2, 8, 3], "sigmoid")
     report = bf.fit_classifier(net, X, labels, margin=0.1, full_sweeps=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.paper import TABLE1
+from bpls_fast.experiments import TABLE1
 from tests.support.required import real_images
 
 # The real images: the row BPLS of the paper's Table I, best training and test accuracy in percent.

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import _core, refined
-from bpls_fast.components import ROUND, leading_components, variance
+import bpls_fast.training.refined.inputs as inputs
+from bpls_fast import _core
+from bpls_fast.training.refined.components import ROUND, leading_components, variance
+from bpls_fast.training.stopping import MANY_SWEEPS
 from tests.support.subprocesses import output_of, run_code
 
 
@@ -43,7 +45,7 @@ def found(monkeypatch):
         calls.append(leading_components(*arguments))
         return calls[-1]
 
-    monkeypatch.setattr(refined, "leading_components", noting)
+    monkeypatch.setattr(inputs, "leading_components", noting)
     return calls
 
 
@@ -207,9 +209,9 @@ def test_fits_are_as_good_as_on_all_inputs_whatever_their_units(change):
     X, labels = wide_rows(kind="uint8")
     X = change(X if change(X[:1]).dtype == np.uint8 else X.astype(np.float64))
     scores = []
-    for most in (refined.MOST_BYTES, 0):
+    for most in (inputs.LARGEST_MEMORY, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(refined, "MOST_BYTES", most)
+            patch.setattr(inputs, "LARGEST_MEMORY", most)
             net, _ = fitted(X, labels)
         scores.append((net.predict(X) == labels).mean())
     assert scores[0] > scores[1] - 0.05
@@ -240,11 +242,9 @@ def test_fits_that_go_on_or_standardize_or_see_all_rows_keep_all_inputs(found, m
     assert not found
     fitted(np.repeat(X, 8, axis=1), labels, max_passes=1)
     assert not found  # finding components of so many inputs would cost more than they save
-    fitted(
-        X, labels, max_passes=np.inf, max_sweeps=refined.MANY_SWEEPS + 1, callback=lambda _: True
-    )
+    fitted(X, labels, max_passes=np.inf, max_sweeps=MANY_SWEEPS + 1, callback=lambda _: True)
     assert not found  # there is time for all inputs
-    monkeypatch.setattr(refined, "MOST_BYTES", len(X) * 4 * ROUND - 1)
+    monkeypatch.setattr(inputs, "LARGEST_MEMORY", len(X) * 4 * ROUND - 1)
     fitted(X, labels)
     assert found == [None]
 
@@ -290,9 +290,9 @@ def test_fits_on_components_have_the_same_bits_at_any_thread_count():
     program = (
         "import hashlib, numpy as np, bpls_fast as bf\n"
         "from tests.training.refined.test_components import fitted, wide_rows\n"
-        "from bpls_fast import refined\n"
-        "network = refined.Components.network\n"
-        "refined.Components.network = lambda *given: print('used') or network(*given)\n"
+        "from bpls_fast.training.refined.components import Components\n"
+        "network = Components.network\n"
+        "Components.network = lambda *given: print('used') or network(*given)\n"
         "net, _ = fitted(*wide_rows(), max_passes=3)\n"
         "print(hashlib.sha256(b''.join(W.tobytes() for W in net.weights)).hexdigest())\n"
     )

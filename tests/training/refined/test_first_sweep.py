@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import refinement as refinement_module
-from bpls_fast.refined import (
-    OFFSET,
-    SOFTMAX_SPREAD,
-    Samples,
-    scaled_start,
-)
-from bpls_fast.refinement import (
-    DAMPING,
-    UPPER_RIDGE,
-    Refinement,
-    Rows,
-)
-from bpls_fast.report import Recorder
+import bpls_fast.training.refined.sweep as sweep_module
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Batch, Samples
+from bpls_fast.training.refined.start import OFFSET, SOFTMAX_SPREAD, scaled_start
+from bpls_fast.training.refined.sweep import DAMPING, UPPER_RIDGE, RefinedSweep
 from tests.support.reference import ACTIVATIONS, with_ones
 
 HIDDEN = ["sigmoid", "tanh", "relu", "leaky_relu", "elu", "softplus", "softmax"]
@@ -88,15 +79,15 @@ def test_a_sweep_is_what_numpy_makes_of_the_formulas(name, widths):
     X, T = random.normal(size=(80, 4)), random.normal(size=(80, 2))
     net = bf.Network([4, *widths, 2], activation=name, output_activation="identity", seed=1)
     net.weights = scaled_start(net, Samples(X, T, None, None), random)
-    record = Recorder("test", 2.0, phases=PHASES)
-    refinement = Refinement(net, record, output_eps=1e-3, standardize=False)
-    refinement.learn_inputs(bf.gram(X, bias=True), len(X), X, None)
-    loss = refinement.sweep(Rows(X, T, None, len(X)))
+    context = FitContext("test", 2.0, phases=PHASES)
+    sweep = RefinedSweep(net, context, output_eps=1e-3, standardize=False)
+    sweep.learn_inputs(bf.gram(X, bias=True), len(X), X, weighted=False)
+    loss = sweep.sweep(Batch(X, T, None, len(X)))
     expected_loss, expected = swept(X, T, net.weights[:-1], [name] * len(widths), 2.0, 1e-3)
     assert loss == pytest.approx(expected_loss, rel=1e-9)
     # Halved where the whole step would have raised the loss.
     whole = [W - start for W, start in zip(expected, net.weights, strict=False)]
-    taken = [W - start for W, start in zip(refinement.hidden, net.weights, strict=False)]
+    taken = [W - start for W, start in zip(sweep.hidden, net.weights, strict=False)]
     share = np.vdot(taken[0], whole[0]) / np.vdot(whole[0], whole[0])
     assert any(share == pytest.approx(0.5**k, rel=1e-4) for k in range(6))
     for one, other in zip(taken, whole, strict=True):
@@ -111,12 +102,12 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
     net.weights = scaled_start(net, Samples(X, T, None, None), random)
     hidden = []
     for most in (400, 100):
-        monkeypatch.setattr(refinement_module, "SLOPE_ROWS", most)
-        record = Recorder("test", 2.0, phases=PHASES)
-        refinement = Refinement(net, record, output_eps=1e-3, standardize=False)
-        refinement.learn_inputs(bf.gram(X, bias=True), len(X), X, None)
-        refinement.sweep(Rows(X, T, None, len(X)))
-        hidden.append(refinement.hidden)
+        monkeypatch.setattr(sweep_module, "SLOPE_ROWS", most)
+        context = FitContext("test", 2.0, phases=PHASES)
+        sweep = RefinedSweep(net, context, output_eps=1e-3, standardize=False)
+        sweep.learn_inputs(bf.gram(X, bias=True), len(X), X, weighted=False)
+        sweep.sweep(Batch(X, T, None, len(X)))
+        hidden.append(sweep.hidden)
     for one, other, start in zip(*hidden, net.weights, strict=False):
         assert not np.array_equal(one, other)
         assert np.linalg.norm(one - other) < 0.1 * np.linalg.norm(one - start)
@@ -124,18 +115,18 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
 
 @pytest.mark.parametrize(("trial", "used"), [(300, 300), (50, 400)])
 def test_slopes_are_of_the_rows_for_trial_unless_these_are_few(trial, used, monkeypatch):
-    seen, gram = [], refinement_module.gram
+    seen, gram = [], sweep_module.gram
     monkeypatch.setattr(
-        refinement_module,
+        sweep_module,
         "gram",
         lambda A, *rest, **given: seen.append(A) or gram(A, *rest, **given),
     )
     X = np.random.default_rng(3).normal(size=(400, 4))
     net = bf.Network([4, 7, 5, 2], activation="relu", output_activation="identity", seed=1)
-    record = Recorder("test", 2.0, phases=PHASES)
-    refinement = Refinement(net, record, output_eps=1e-3, standardize=False)
-    refinement.learn_inputs(bf.gram(X, bias=True), len(X), X, None)
-    refinement.sweep(Rows(X, np.tanh(X[:, :2]), None, trial))
+    context = FitContext("test", 2.0, phases=PHASES)
+    sweep = RefinedSweep(net, context, output_eps=1e-3, standardize=False)
+    sweep.learn_inputs(bf.gram(X, bias=True), len(X), X, weighted=False)
+    sweep.sweep(Batch(X, np.tanh(X[:, :2]), None, trial))
     of_slopes = [A.shape for A in seen if set(np.unique(A)) <= {0.0, 1.0}]
     assert of_slopes == [(used, 5), (used, 7)]
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.refinement import (
-    LATER_RIDGE,
-    NEARLY,
+from bpls_fast.training.refined.losses import (
+    CHUNK_RIDGE_SHARE,
+    NEARLY_BEST,
     OUTPUT_EPS,
-    UNDECIDED,
-    Refinement,
+    UNINFORMATIVE_EPS,
 )
+from bpls_fast.training.refined.sweep import RefinedSweep
 from tests.support.reference import same_bits, with_ones
 from tests.support.samples import rings
 
@@ -25,34 +25,36 @@ def preferred_eps(A, T):
         inverse = np.linalg.inv(A.T @ A + eps * mean * np.eye(A.shape[1]))
         freedom = np.trace(inverse @ A.T @ A)
         errors.append(np.square(T - A @ inverse @ A.T @ T).sum() / (len(A) - freedom) ** 2)
-    return OUTPUT_EPS[np.argmax(errors <= NEARLY * np.min(errors))]
+    return OUTPUT_EPS[np.argmax(errors <= NEARLY_BEST * np.min(errors))]
 
 
 @pytest.fixture
 def validated(monkeypatch):
     """List the ridges that fits choose, each beside the one that NumPy prefers."""
-    calls, cross_validate = [], Refinement.cross_validate
+    calls, choose_ridge = [], RefinedSweep.choose_ridge
 
-    def noting(refinement, rows, *given):
-        (W,) = refinement.hidden
+    def noting(sweep, batch, *given):
+        (W,) = sweep.hidden
         A, T = (
-            with_ones(np.tanh(with_ones(rows.X.astype(float), True) @ W), True),
-            rows.T.astype(float),
+            with_ones(np.tanh(with_ones(batch.X.astype(float), True) @ W), True),
+            batch.T.astype(float),
         )
-        if rows.weights is not None:
-            times = np.rint(rows.weights / rows.weights.min()).astype(int)
+        if (weight := batch.sample_weight) is not None:
+            times = np.rint(weight / weight.min()).astype(int)
             A, T = A.repeat(times, axis=0), T.repeat(times, axis=0)
-        cross_validate(refinement, rows, *given)
-        calls.append((refinement.output_eps, preferred_eps(A, T)))
+        choose_ridge(sweep, batch, *given)
+        calls.append((sweep.loss.eps, preferred_eps(A, T)))
 
-    monkeypatch.setattr(Refinement, "cross_validate", noting)
+    monkeypatch.setattr(RefinedSweep, "choose_ridge", noting)
     return calls
 
 
 @pytest.mark.parametrize("neurons", [5, 20, 40])
 @pytest.mark.parametrize("repeated", [1, 20])
 @pytest.mark.parametrize(
-    ("options", "share"), [({}, 1.0), ({"chunk_rows": 60}, LATER_RIDGE)], ids=["all", "chunks"]
+    ("options", "share"),
+    [({}, 1.0), ({"chunk_rows": 60}, CHUNK_RIDGE_SHARE)],
+    ids=["all", "chunks"],
 )
 def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(
     validated, options, share, repeated, neurons, monkeypatch
@@ -61,9 +63,9 @@ def test_the_output_ridge_is_a_share_of_what_cross_validation_prefers(
     if repeated > 1:
         options = {**options, "sample_weight": np.full(180, float(repeated))}
         options["sample_weight"][::2] = 1.0
-    forward, runs = Refinement.forward, []
+    forward, runs = RefinedSweep.forward, []
     monkeypatch.setattr(
-        Refinement, "forward", lambda *given: runs.append(len(given)) or forward(*given)
+        RefinedSweep, "forward", lambda *given: runs.append(len(given)) or forward(*given)
     )
     nets = [bf.Network([2, neurons, 3], "tanh", seed=0) for _ in range(2)]
     bf.fit_refined(nets[0], x, y, max_sweeps=3, **options)
@@ -82,7 +84,7 @@ def test_the_output_ridge_is_not_below_rounding(validated):
     bf.fit_refined(net, x, y, max_sweeps=2, chunk_rows=800)
     ((chosen, _),) = validated
     rounding = 301 * float(np.finfo(np.float32).eps)
-    assert rounding > LATER_RIDGE * UNDECIDED  # of labels that no feature tells
+    assert rounding > CHUNK_RIDGE_SHARE * UNINFORMATIVE_EPS  # of labels that no feature tells
     assert chosen == rounding
 
 

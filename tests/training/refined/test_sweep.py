@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast.refined import PHASES
-from bpls_fast.refinement import (
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Batch
+from bpls_fast.training.refined.fit import PHASES
+from bpls_fast.training.refined.sweep import (
+    CHUNK_CONJUGACY,
     CONJUGACY,
-    CONJUGACY_OF_CHUNKS,
     DAMPING,
     HALVINGS,
-    Refinement,
-    Rows,
+    RefinedSweep,
 )
-from bpls_fast.report import Recorder
 from tests.support import reference_refined
 from tests.support.reference import ACTIVATIONS
 from tests.support.reference_refined import Problem, Unclear
@@ -146,23 +146,23 @@ def test_the_gradient_is_that_of_the_loss_with_its_output_layer_solved(name):
 def test_directions_keep_less_of_those_of_other_rows(chunks):
     random = np.random.default_rng(0)
     problem = random_problem(0, ["tanh"])
-    record = Recorder("test", EPS, phases=PHASES)
-    refinement = Refinement(
-        network(problem, [6], 0), record, output_eps=OUTPUT_EPS, standardize=False
+    context = FitContext("test", EPS, phases=PHASES)
+    sweep = RefinedSweep(
+        network(problem, [6], 0), context, output_eps=OUTPUT_EPS, standardize=False
     )
-    refinement.learn_inputs(bf.gram(problem.X, bias=True), ROWS, problem.X, None)
-    rows = Rows(problem.X, problem.T, None, ROWS // 4 if chunks else ROWS)
-    refinement.sweep(rows)
-    (last,) = refinement._directions
+    sweep.learn_inputs(bf.gram(problem.X, bias=True), ROWS, problem.X, weighted=False)
+    rows = Batch(problem.X, problem.T, None, ROWS // 4 if chunks else ROWS)
+    sweep.sweep(rows)
+    (last,) = sweep._directions
     # A slope of nearly nothing before makes the part that Polak and Ribière keep as large as can be.
-    refinement._slope = 1e-9
-    refinement._gradients = [np.zeros_like(last)]
-    refinement._directions = [random.normal(size=last.shape) * 1e-6 * np.abs(last).max()]
-    kept = refinement._directions[0]
+    sweep._slope = 1e-9
+    sweep._gradients = [np.zeros_like(last)]
+    sweep._directions = [random.normal(size=last.shape) * 1e-6 * np.abs(last).max()]
+    kept = sweep._directions[0]
     steps = []
-    find_steps = refinement._steps
-    refinement._steps = lambda *given: steps.append(find_steps(*given)) or steps[-1]
-    refinement.sweep(rows)
-    (direction,) = refinement._directions
-    most = CONJUGACY_OF_CHUNKS if chunks else CONJUGACY
+    find_steps = sweep._steps
+    sweep._steps = lambda *given: steps.append(find_steps(*given)) or steps[-1]
+    sweep.sweep(rows)
+    (direction,) = sweep._directions
+    most = CHUNK_CONJUGACY if chunks else CONJUGACY
     np.testing.assert_allclose(direction, steps[0][1][0] + most * kept, rtol=1e-12)
