@@ -6,10 +6,10 @@ import os
 from types import ModuleType
 from typing import Any
 
-import images
 import pytest
 
 import bpls_fast as bf
+from tests.support import images
 
 
 def required(name: str) -> ModuleType:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import images
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from hypothesis.extra import numpy as hnp
 from subprocesses import output_of, run_code
 
 from bpls_fast.datasets import DataSet, load, read_idx
+from tests.support import images
 
 ROOT = images.ROOT
 FOLDERS = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST"}

@@ -4,7 +4,6 @@ import pickle
 import re
 import tracemalloc
 
-import images
 import numpy as np
 import pytest
 from reference import same_bits
@@ -12,6 +11,7 @@ from required import required
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
+from tests.support import images
 
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
 

@@ -11,7 +11,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import images
 import matplotlib.image
 import numpy as np
 import pytest
@@ -34,6 +33,7 @@ from bpls_fast.paper.images import LITERAL as LITERAL_2
 from bpls_fast.paper.published import GRADIENT_METHODS
 from bpls_fast.paper.results import as_text, write_csv
 from bpls_fast.paper.toy import LITERAL, ToyError
+from tests.support import images
 
 TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not TORCH, reason="PyTorch is not installed")

@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import images
 import numpy as np
 import pytest
 import reference
@@ -16,6 +15,7 @@ import bpls_fast as bf
 from bpls_fast import refined
 from bpls_fast.refinement import Refinement
 from bpls_fast.report import TooLargeError
+from tests.support import images
 
 NETWORKS = [
     pytest.param((), "tanh", id="no hidden layer"),
