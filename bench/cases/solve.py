@@ -53,6 +53,19 @@ def with_ridge(G: Array) -> Array:
     return G + ridge
 
 
+def system_case(kernel: str, size: str, **fields: Any) -> Case:
+    """Return a case in float64 whose answers are checked by their backward error."""
+    return Case(
+        kernel,
+        "float64",
+        size,
+        make_error=solve_error,
+        tolerance=1e-12,
+        arithmetic="float64",
+        **fields,
+    )
+
+
 def solve_case(
     n: int, sides: int, *, make_gram: Callable[[], Array] | None = None, rounds: int = 15
 ) -> Case:
@@ -63,17 +76,13 @@ def solve_case(
         G = make_gram() if make_gram else bf.gram(rng.standard_normal((2 * n, n)))
         return with_ridge(G), G @ rng.standard_normal((n, sides))
 
-    return Case(
-        kernel="solve",
-        dtype="float64",
-        size=f"n = {n}, {sides} columns",
+    return system_case(
+        "solve",
+        f"n = {n}, {sides} columns",
         make_arrays=arrays,
         ours=functools.partial(bf.solve, eps=0),
         others={"numpy": numpy_solve, "scipy": scipy_solve, "torch": torch_cholesky},
-        make_error=solve_error,
-        tolerance=1e-12,
         operations=n**3 / 3 + 2 * n * n * sides,
-        arithmetic="float64",
         rounds=rounds,
         rows=n,
         cols=n,
@@ -86,15 +95,11 @@ def solve_batched_case(n: int, systems: int) -> Case:
         G = with_ridge(X.transpose(0, 2, 1) @ X)
         return G, G.sum(-1, keepdims=True)
 
-    return Case(
-        kernel="solve_batched",
-        dtype="float64",
-        size=f"{systems} of n = {n}",
+    return system_case(
+        "solve_batched",
+        f"{systems} of n = {n}",
         make_arrays=arrays,
         ours=functools.partial(bf.solve_batched, eps=0),
         others={"numpy": numpy_solve, "torch": torch_solve},
-        make_error=solve_error,
-        tolerance=1e-12,
         operations=systems * (n**3 / 3 + 2 * n * n),
-        arithmetic="float64",
     )

@@ -55,7 +55,7 @@ def flat(weights: Sequence[Any]) -> Array:
 
 
 def our_sweep(X: Array, labels: Array, n_threads: int) -> Array:
-    """Run the rows forward, then sweep back. `limited` sets the threads, as for everyone."""
+    """Run the rows forward, then sweep back. `limited` sets the threads of all contenders."""
     net = start(X)
     sweep = Sweep(net, Recorder("sweep", EPS), margin=MARGINS)
     return flat(sweep(net.layer_inputs(X), targets(X, labels)))

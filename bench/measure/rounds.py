@@ -1,4 +1,4 @@
-"""Interleaved rounds: each round calls every contender once, so that a machine that slows down slows everyone."""
+"""Interleaved rounds: each round calls every contender once, so that a machine that slows down slows them all."""
 
 import math
 import statistics

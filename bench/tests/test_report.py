@@ -106,7 +106,7 @@ def test_every_contender_is_a_row_of_the_file_with_its_own_rounds(tiny_run: Path
     assert all(min(result.samples) > 0 for result in gram.results.values())
 
 
-def test_one_row_in_cpp_stands_beside_what_the_hardware_needs_for_it(tiny_run: Path) -> None:
+def test_one_row_in_cpp_is_compared_with_what_the_hardware_needs(tiny_run: Path) -> None:
     groups = results.load(tiny_run).groups
     group = groups["prediction float32 one dense row, 1 thread(s)"]
     bare = group.results["bare C++"]
@@ -117,7 +117,7 @@ def test_one_row_in_cpp_stands_beside_what_the_hardware_needs_for_it(tiny_run: P
     assert "bare C++" not in group.compared
 
 
-def test_what_was_skipped_is_said_with_the_reason_and_the_number_of_rows(tiny_run: Path) -> None:
+def test_the_report_lists_skipped_rows_with_their_reason_and_number(tiny_run: Path) -> None:
     (why,) = (why for why in results.load(tiny_run).skipped if why.startswith("test_memory"))
     assert "fashion-mnist is not complete in" in why
     some = Run("today", {}, {}, {"test_gpu: no NVIDIA GPU": 3, "test_a: b": 1})
@@ -153,7 +153,7 @@ def test_a_second_run_that_says_otherwise_marks_the_ratio() -> None:
     assert "≈ **" not in text_of(one_ratio(1, 2), one_ratio(1, 2.1))
 
 
-def test_who_never_gets_there_has_no_ratio_and_ours_counts_as_lost() -> None:
+def test_an_accuracy_that_is_not_reached_has_no_ratio_and_counts_as_lost_for_ours() -> None:
     theirs = group("a", "time to accuracy", ours=[1.0], Adam=[2.0])
     theirs.results["Adam"].info["reached"] = False
     assert "| never " in text_of(run(theirs))
@@ -213,7 +213,7 @@ def verdict(old: Run, new: Run) -> str:
     return change.verdict(0.2)
 
 
-def test_a_run_beside_itself_is_the_same_and_ends_with_0(tiny_run: Path) -> None:
+def test_a_run_compared_with_itself_is_the_same_and_ends_with_0(tiny_run: Path) -> None:
     done = run_module("compare", tiny_run, tiny_run)
     assert done.returncode == 0, done.stderr
     assert "0 slower" in done.stdout
