@@ -1,4 +1,4 @@
-# The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activation are their public faces.
+# The compiled extension. Arguments are positional; bpls_fast.kernels is its public face.
 from typing import Any
 
 import numpy as np

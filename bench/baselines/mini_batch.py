@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bpls_fast.paper import gradient
+from bpls_fast.experiments import gradient
 
 from .. import SMALL
 from ..cases.networks import Setting, Tensors

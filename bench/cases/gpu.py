@@ -9,7 +9,7 @@ import numpy as np
 
 import bpls_fast as bf
 from bpls_fast import kernels
-from bpls_fast.sweep import corrected
+from bpls_fast.training.bpls.backward_sweep import corrected
 
 from .. import SMALL
 from ..measure.case import Array, relative_error

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bpls_fast as bf
-from bpls_fast.report import Recorder
-from bpls_fast.samples import class_targets
-from bpls_fast.sweep import Sweep
+from bpls_fast.training.bpls.backward_sweep import Sweep
+from bpls_fast.training.data import class_targets
+from bpls_fast.training.report import Recorder
 
 from .. import SMALL
 from ..measure.case import Array, Call, Case, relative_error

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.backend import by_halves, on_device
 from bpls_fast.cuda import elements, layers, libraries, products, runtime, systems
 from bpls_fast.cuda.array import (
     Array,
@@ -27,6 +26,7 @@ from bpls_fast.cuda.array import (
     parts,
     zeros,
 )
+from bpls_fast.kernels.backend import on_device, split_on_out_of_memory
 
 __all__ = [
     "column_sums",
@@ -311,7 +311,11 @@ def linear(
         result = _layer("forward", activation, rows, W, None, bias, out, check_finite)
         return _written(result, out, A, W)
 
-    return layer(A) if on_device(A) or out is not None else by_halves(layer, np.asarray(A))
+    return (
+        layer(A)
+        if on_device(A) or out is not None
+        else split_on_out_of_memory(layer, np.asarray(A))
+    )
 
 
 def tangent(
