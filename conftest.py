@@ -11,4 +11,4 @@ import tests  # noqa: F401
 @pytest.fixture(scope="session")
 def simulator_scheduler() -> None:
     """Let numba-cuda's simulator run its threads by the scheduler of the tests."""
-    importlib.import_module("tests.cuda_scheduler").install()
+    importlib.import_module("tests.cuda.scheduler").install()

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bpls_fast as bf
-from bpls_fast.training.bpls.backward_sweep import Sweep
-from bpls_fast.training.data import class_targets
-from bpls_fast.training.report import Recorder
+from bpls_fast.training.bpls.backward_sweep import BackwardSweep
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.targets import class_targets
 
 from .. import SMALL
 from ..measure.case import Array, Call, Case, relative_error
@@ -57,8 +57,9 @@ def flat(weights: Sequence[Any]) -> Array:
 def our_sweep(X: Array, labels: Array, n_threads: int) -> Array:
     """Run the rows forward, then sweep back. `limited` sets the threads of all contenders."""
     net = start(X)
-    sweep = Sweep(net, Recorder("sweep", EPS), margin=MARGINS)
-    return flat(sweep(net.layer_inputs(X), targets(X, labels)))
+    with FitContext("sweep", EPS) as context:
+        sweep = BackwardSweep(net, context, margin=MARGINS)
+        return flat(sweep(net.layer_inputs(X), targets(X, labels)))
 
 
 def our_fit(X: Array, labels: Array, n_threads: int) -> Array:

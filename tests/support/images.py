@@ -1,24 +1,22 @@
-"""The real data sets, which the environment variable BPLS_DATA names, and rows of the shape of MNIST for every test."""
+"""The images that tests run on: MNIST where BPLS_DATA is set, random bytes otherwise."""
 
 import functools
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import bpls_fast as bf
+from tests.support.required import real_images
 
-ROOT = Path(os.environ.get("BPLS_DATA") or "BPLS_DATA-is-not-set")
-"""The folder that holds ``MNIST/raw`` and ``FashionMNIST/raw``, if it exists."""
+ROWS, PIXELS = 60_000, 784
 
 
 @functools.cache
 def load(dtype: str, rows: int) -> NDArray[Any]:
-    """Return `rows` training images of MNIST, or random bytes without it; as floats between 0 and 1."""
-    try:
-        images = bf.datasets.load("mnist", root=ROOT).x_train[:rows]
-    except FileNotFoundError:
-        images = np.random.default_rng(0).integers(0, 256, (rows, 784), dtype=np.uint8)
+    """Return the first `rows` images, one in each row: bytes as they are, floats between 0 and 1."""
+    if os.environ.get("BPLS_DATA"):
+        images = real_images("mnist").x_train[:rows]
+    else:
+        images = np.random.default_rng(0).integers(0, 256, (rows, PIXELS), dtype=np.uint8)
     return images if dtype == "uint8" else np.divide(images, 255, dtype=dtype)
