@@ -44,7 +44,14 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker("thorough")
 
 
+FEWEST, *SOME, MOST = THREADS
+
+
 # Module scope, because hypothesis does not reset function-scoped fixtures between examples.
-@pytest.fixture(scope="module", params=THREADS, ids=lambda n: f"{n} threads")
+@pytest.fixture(
+    scope="module",
+    params=[FEWEST, *(pytest.param(n, marks=pytest.mark.thorough) for n in SOME), MOST],
+    ids=lambda n: f"{n} threads",
+)
 def n_threads(request):
     return request.param

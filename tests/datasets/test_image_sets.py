@@ -89,6 +89,7 @@ def test_a_real_set_is_what_numpy_decodes_from_its_bytes(name: str) -> None:
     assert_same_set(load(name, root=data_folder()), expected_set(files))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("torchvision_there")
 def test_the_real_sets_are_what_torchvision_loads(tmp_path: Path) -> None:
     for name, folder in FOLDERS.items():

@@ -113,7 +113,14 @@ def test_constant_columns_have_no_variance(dtype, n_threads):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", A_DTYPES)
-@pytest.mark.parametrize(("rows", "n"), [(9000, 64), (5000, 150), (300, 1100)])
+@pytest.mark.parametrize(
+    ("rows", "n"),
+    [
+        (9000, 64),
+        pytest.param(5000, 150, marks=pytest.mark.thorough),
+        pytest.param(300, 1100, marks=pytest.mark.thorough),
+    ],
+)
 def test_columns_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
     """Some columns are zero all over, others for thousands of rows, others but for one value."""
     rng = np.random.default_rng(n)
@@ -132,7 +139,14 @@ def test_columns_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", A_DTYPES)
-@pytest.mark.parametrize(("rows", "n"), [(2000, 200), (700, 37), (1100, 1050)])
+@pytest.mark.parametrize(
+    ("rows", "n"),
+    [
+        (700, 37),
+        pytest.param(2000, 200, marks=pytest.mark.thorough),
+        pytest.param(1100, 1050, marks=pytest.mark.thorough),
+    ],
+)
 def test_patches_of_zeros_change_nothing(rows, n, dtype, weighted, n_threads):
     """As in images: in any row most of some neighbouring columns are zero, but no column is zero all over."""
     rng = np.random.default_rng(rows)

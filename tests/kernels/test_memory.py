@@ -79,19 +79,24 @@ def values(tmp_path_factory):
     path.unlink()
 
 
+one_thread_too = pytest.mark.parametrize(
+    "n_threads", [pytest.param(1, marks=pytest.mark.thorough), 2]
+)
+
+
 def extra_bytes(kernel, *arguments):
     return int(output_of(run_code(MEASURE, kernel, *map(str, arguments))))
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
+@one_thread_too
 @pytest.mark.parametrize(
     ("dtype", "cols", "weighted"),
     [
         ("uint8", 64, ""),
         ("float32", 16, ""),
-        ("float64", 16, ""),
+        pytest.param("float64", 16, "", marks=pytest.mark.thorough),
         ("float32", 16, "float32"),
-        ("float64", 16, "float64"),
+        pytest.param("float64", 16, "float64", marks=pytest.mark.thorough),
     ],
 )
 def test_a_gram_of_a_gibibyte_needs_little_memory(values, dtype, cols, weighted, n_threads):
@@ -100,8 +105,8 @@ def test_a_gram_of_a_gibibyte_needs_little_memory(values, dtype, cols, weighted,
     assert extra <= n_threads * ALLOWED_PER_THREAD
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("weighted", ["", "float64"])
+@one_thread_too
+@pytest.mark.parametrize("weighted", ["", pytest.param("float64", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 @pytest.mark.parametrize("kernel", ["gram", "cross"])
 def test_many_columns_need_little_memory(values, kernel, dtype, weighted, n_threads):

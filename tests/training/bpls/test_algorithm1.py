@@ -136,7 +136,14 @@ def curves(X):
 
 
 @pytest.mark.parametrize("safeguard", [True, False])
-@pytest.mark.parametrize("sigma", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "sigma",
+    [
+        0.1,
+        pytest.param(0.0, marks=pytest.mark.thorough),
+        pytest.param(1.0, marks=pytest.mark.thorough),
+    ],
+)
 def test_on_the_linear_toy_problem_it_is_ordinary_least_squares(sigma, safeguard):
     for seed in range(1000):
         rng = np.random.default_rng(seed)
