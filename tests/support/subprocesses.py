@@ -11,9 +11,10 @@ import textwrap
 from tests import ROOT
 
 FOLDER = ROOT / "tests" / "cpp"
+TIMEOUT = 300.0  # seconds: a busy machine is no failure
 
 
-def run(*command: str, timeout: float = 120, **environment: str | None) -> "Finished":
+def run(*command: str, timeout: float = TIMEOUT, **environment: str | None) -> "Finished":
     """Run a command with some environment variables set (None takes one away)."""
     merged = {**os.environ, **environment}
     return subprocess.run(
@@ -26,12 +27,12 @@ def run(*command: str, timeout: float = 120, **environment: str | None) -> "Fini
     )
 
 
-def run_python(*arguments: str, timeout: float = 120, **environment: str | None) -> "Finished":
+def run_python(*arguments: str, timeout: float = TIMEOUT, **environment: str | None) -> "Finished":
     return run(sys.executable, *arguments, timeout=timeout, **environment)
 
 
 def run_code(
-    code: str, *arguments: str, timeout: float = 120, **environment: str | None
+    code: str, *arguments: str, timeout: float = TIMEOUT, **environment: str | None
 ) -> "Finished":
     """Run a program that may import from `tests`: the clone's root is the last place where modules are looked for."""
     code = f"import sys; sys.path.append({str(ROOT)!r})\n{textwrap.dedent(code)}"

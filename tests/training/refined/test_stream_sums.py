@@ -57,7 +57,7 @@ def test_with_nothing_kept_a_linear_stream_is_regression_on_its_last_chunk():
     np.testing.assert_allclose(predicted, expected, atol=1e-5 * y.std())
 
 
-@pytest.mark.parametrize("size", [7, 250])
+@pytest.mark.parametrize("size", [pytest.param(7, marks=pytest.mark.thorough), 250])
 def test_the_past_fades_with_the_rows_that_came_since_and_not_with_the_calls(size):
     X, y = table()
     half = len(X) // 2
