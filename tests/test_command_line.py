@@ -322,7 +322,7 @@ def test_a_saved_network_has_the_test_accuracy_that_train_printed(
         (None, ""),
         (["even", "odd"], "such as 'even'"),
         ([False, True], "such as False"),
-        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is told"),
+        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is printed"),
     ],
 )
 def test_no_accuracy_is_told_where_no_class_can_be_a_label(
@@ -393,7 +393,7 @@ def damage(path: Path) -> None:
 
 
 def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Give the one sentence of a command that must fail with nothing on standard output."""
+    """Return the one sentence of a command that must fail with nothing on standard output."""
     assert main([str(argument) for argument in arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -455,7 +455,7 @@ def test_a_csv_that_is_no_text_is_named(
 ) -> None:
     data = tmp_path / "rows.csv"
     data.write_bytes(b"a,b\n1,2\xff\n")
-    assert "rows.csv is no text in UTF-8: byte 7 is 0xff" in failure(capsys, "predict", model, data)
+    assert "rows.csv is not UTF-8 text: byte 7 is 0xff" in failure(capsys, "predict", model, data)
     data.write_text("1," + "2" * 200_000)  # more than a cell may hold
     assert "rows.csv cannot be read in line 1" in failure(capsys, "predict", model, data)
 
