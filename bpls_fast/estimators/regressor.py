@@ -90,11 +90,9 @@ random_state, backend, verbose
 
         Parameters
         ----------
-        X : (n_samples, n_features) array or data frame
-            uint8, float32 and float64 are read without a conversion; other numbers become float64.
+        X, sample_weight
+            As in `BPLSClassifier.fit`.
         y : (n_samples,) or (n_samples, n_outputs) array
-        sample_weight : (n_samples,) array, optional
-            Weights >= 0. A weight of 2 counts a row twice, a weight of 0 leaves it out.
 
         Returns
         -------
@@ -121,10 +119,9 @@ random_state, backend, verbose
 
         Parameters
         ----------
-        X : (n_samples, n_features) array or data frame
-            Of the same dtype in every call.
+        X, sample_weight
+            As in `BPLSClassifier.partial_fit`.
         y : (n_samples,) or (n_samples, n_outputs) array
-        sample_weight : (n_samples,) array, optional
 
         Returns
         -------

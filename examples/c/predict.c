@@ -1,5 +1,5 @@
-/* predict net.safetensors: reads rows of bytes, numbers between spaces, from standard input, and prints the outputs and the
- * label of each. Build: cc predict.c $(python -m bpls_fast --includes --libs) */
+/* predict net.safetensors: read rows of bytes, as numbers separated by spaces, from standard input; print the outputs and
+ * the label of each row. Build: cc predict.c $(python -m bpls_fast --includes --libs) */
 #include <bpls/bpls.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static int fail(void) {
     return 1;
 }
 
-/* 1 for a row, 0 at the end of the input. */
+/* Return 1 for a row, 0 at the end of the input. */
 static int read_row(uint8_t* row, size_t inputs) {
     size_t i;
     for (i = 0; i < inputs; ++i) {

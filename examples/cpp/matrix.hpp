@@ -1,4 +1,4 @@
-// A matrix of doubles, row after row; from a CSV file, and as a view that the library takes.
+// A row-major matrix of doubles that is read from a CSV file and passed to the library as a view.
 #pragma once
 
 #include <bpls/matrix.hpp>

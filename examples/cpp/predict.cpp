@@ -1,5 +1,5 @@
-// predict net.safetensors rows.csv: the outputs of a network that Python trained and wrote with to_safetensors, row by
-// row, and the label where it has labels.
+// predict net.safetensors rows.csv: print the outputs, and the label if there is one, for each row. Python trained the
+// network and wrote it with to_safetensors.
 #include <bpls/bpls.hpp>
 #include <cstdio>
 #include <exception>
@@ -14,7 +14,7 @@ void run(const char* path, const char* data) {
     if (rows.cols != network.inputs()) throw std::runtime_error("the rows do not fit the network");
 
     bpls::Predictor<double> predictor(
-        network);  // packs the weights; from here on nothing is allocated
+        network);  // packs the weights; nothing is allocated after this
     std::vector<double> outputs(predictor.outputs());
     for (std::size_t i = 0; i < rows.rows; ++i) {
         const double* row = rows.values.data() + i * rows.cols;

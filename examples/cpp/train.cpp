@@ -1,5 +1,5 @@
-// train data.csv: Algorithm 1 on the library's kernels. The last column is the target of the others; one hidden layer of
-// tanh, a linear output. Prints the error, then the weights, layer by layer, with the bias in the last row of each.
+// train data.csv: Algorithm 1 on the library's kernels, for a hidden layer of tanh and a linear output. The last column is
+// the target. Prints the error, then the weights of each layer with the bias in the last row.
 #include <bpls/bpls.hpp>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +33,7 @@ Matrix minus(Matrix a, const Matrix& b) {
     return a;
 }
 
-// The weights that bring A nearest to B. Two steps of refinement take the bias of the ridge out again.
+// Return the weights of the least-squares fit of B by A. Two steps of refinement remove the bias of the ridge.
 Matrix solve(const Matrix& A, const Matrix& B) {
     Matrix G = zeros(A.cols + 1, A.cols + 1), C = zeros(A.cols + 1, B.cols), W = C;
     bpls::gram(view(A), view(B), {.bias = true}, G.values.data(), C.values.data());
@@ -47,7 +47,7 @@ Matrix solve(const Matrix& A, const Matrix& B) {
     return W;
 }
 
-// What should enter a layer with these weights, so that it gives B: the smallest change of A that closes all errors.
+// Return the target of the layer below: the smallest change of A for which a layer with these weights returns B.
 Matrix pulled_back(const Matrix& A, const Matrix& B, const Matrix& W) {
     Matrix transposed = zeros(W.cols, W.rows - 1), inverse = transposed, G = zeros(W.cols, W.cols);
     const auto inner = bpls::row_major(W.values.data(), W.rows - 1, W.cols);  // without the bias

@@ -1,6 +1,6 @@
-"""Train a network on scikit-learn's digits and carry it to every format; each copy must predict as the first does.
+"""Train a network on scikit-learn's digits, export it to every format, and check that every copy predicts the same.
 
-Run with a folder to keep the files in: python export.py FOLDER. onnxruntime and PyTorch are used where installed.
+python export.py FOLDER keeps the files in a folder. onnxruntime and PyTorch are used if they are installed.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ import bpls_fast as bf
 
 
 def trained():
-    """Give a network that tells handwritten digits apart, and rows that it has not seen."""
+    """Return a network that classifies handwritten digits, and rows that it has not seen."""
     x, y, x_test, y_test = bf.datasets.load("digits")
     net = bf.Network([64, 60, 10], activation="relu", seed=0, input_scale=1 / 16)  # pixels: 0 to 16
     bf.fit_refined(net, x, y)
@@ -23,7 +23,7 @@ def trained():
 
 
 def export(net, folder):
-    """Write the network in every format that is a file."""
+    """Write the network in every file format."""
     net.save(folder / "digits.npz")
     net.to_safetensors(folder / "digits.safetensors")
     net.to_onnx(folder / "digits.onnx", input_dtype="uint8")
@@ -39,7 +39,7 @@ def check(name, outputs, expected):
 
 
 def main(folder):
-    """Export, read back, and run what other libraries make of the files."""
+    """Export, read back, and run the exported network in other libraries."""
     net, rows = trained()
     export(net, folder)
     expected = net.forward(rows)
