@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,9 +76,10 @@ class TrainingRows(NamedTuple):
 class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     """The part of an estimator that does not depend on the kind of its targets.
 
-    A subclass sets `_output_activation`, and `_spread`, the standard deviation of the start's first pre-activations.
+    A subclass sets the constraints of its parameters, `_output_activation`, and `_spread`, the standard deviation of the start's first pre-activations.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _output_activation: str
     _spread: float
     _stream: Stream | None = None
@@ -95,8 +96,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     _STREAM_STATE: tuple[str, ...] = ("_stream", "_first_rows", "_offset", "_row_type")
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> TrainingRows:
-        """Validate the parameters and the rows; set `n_features_in_` and `feature_names_in_`."""
-        self._validate_params()
+        """Validate rows to train on; set `n_features_in_` and `feature_names_in_`."""
         X, y = validate_data(self, X, y=y, dtype=ROW_TYPES, **options)
         if sample_weight is None:
             return TrainingRows(X, y, None)
@@ -118,8 +118,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         return METHODS[self.method]
 
     def _parameters(self) -> dict[str, Any]:
-        parameters: dict[str, Any] = self.get_params(deep=False)
-        return parameters
+        return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def _start(self, X: Array, sample_weight: Array | None, outputs: int) -> Start:
         """Return the network to begin with: random, or with `warm_start` that of the last fit."""
@@ -156,6 +155,11 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         self._stream, self._first_rows, self._fitted = None, None, True
 
     # ---- partial_fit
+
+    def _validate_stream_params(self) -> None:
+        """Validate the parameters where a stream begins; as in scikit-learn, later calls do not pay for it again."""
+        if self._stream is None:
+            self._validate_params()
 
     @contextlib.contextmanager
     def _restored_on_error(self) -> Iterator[None]:

@@ -132,6 +132,7 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         BPLSClassifier
             The estimator itself.
         """
+        self._validate_params()
         rows = self._validated(X, y, sample_weight)
         check_classification_targets(rows.y)
         classes = np.unique(rows.y)
@@ -173,6 +174,7 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         BPLSClassifier
             The estimator itself.
         """
+        self._validate_stream_params()
         fitted = hasattr(self, "network_")
         if not fitted and classes is None:
             raise ValueError(

@@ -99,6 +99,7 @@ random_state, backend, verbose
         BPLSRegressor
             The estimator itself.
         """
+        self._validate_params()
         rows = self._validated(X, y, sample_weight, multi_output=True, y_numeric=True)
         Y = rows.y.reshape(len(rows.y), -1)
         scale = OutputScale.of(Y, rows.sample_weight)
@@ -128,6 +129,7 @@ random_state, backend, verbose
         BPLSRegressor
             The estimator itself.
         """
+        self._validate_stream_params()
         fitted = hasattr(self, "network_")
         rows = self._validated(
             X, y, sample_weight, multi_output=True, y_numeric=True, reset=not fitted
