@@ -14,9 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
 from bpls_fast.network.network import Network, check_finite
-from bpls_fast.training.data import float_of
+from bpls_fast.training.data import Samples, float_of
 from bpls_fast.training.methods import METHODS, Method
-from bpls_fast.training.refined.fit import Samples
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
 from bpls_fast.training.start import Start, fold_offset, random_start, shifted, trained_start
@@ -76,7 +75,8 @@ class TrainingRows(NamedTuple):
 class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     """The part of an estimator that does not depend on the kind of its targets.
 
-    A subclass sets the constraints of its parameters, `_output_activation`, and `_spread`, the standard deviation of the start's first pre-activations.
+    A subclass sets the constraints of its parameters, `_output_activation`, and `_spread`, the standard deviation of
+    the start's first pre-activations.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
@@ -221,10 +221,10 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
 
 def _with_computed_weights(samples: Samples) -> Samples:
     """Return the rows with weights in the dtype of the computation, without rows whose weight is 0 in it."""
-    if samples.weights is None:
+    if samples.sample_weight is None:
         return samples
     dtype = float_of(samples.X)
     with np.errstate(over="ignore", under="ignore"):
-        weights = samples.weights.astype(dtype)
+        weights = samples.sample_weight.astype(dtype)
     check_finite(weights, f"sample_weight, as {np.dtype(dtype)} like X,")
-    return samples._replace(weights=weights).take(np.flatnonzero(weights))
+    return samples._replace(sample_weight=weights).take(np.flatnonzero(weights))

@@ -16,8 +16,9 @@ from bpls_fast.estimators.base import Array, BaseBPLS
 from bpls_fast.estimators.parameters import CONSTRAINTS, MARGIN
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.training.bpls.backward_sweep import CHOICES
-from bpls_fast.training.data import float_of, weights_of_classes
-from bpls_fast.training.refined.fit import Samples, targets_of
+from bpls_fast.training.checks import class_weights
+from bpls_fast.training.data import Samples, float_of
+from bpls_fast.training.targets import one_hot_targets
 
 __all__ = ["BPLSClassifier"]
 
@@ -191,9 +192,9 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
             self._seen = seen + np.bincount(index, weights, minlength=len(known))
             stream = self._open_stream(rows, len(known))
             if self.class_weight is not None:
-                of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
+                of_classes = class_weights(self.class_weight, known, index, self._seen)
                 weights = of_classes[index] if weights is None else weights * of_classes[index]
-            targets = targets_of(known, activations["softmax"]).astype(float_of(rows.X))
+            targets = one_hot_targets(known, activations["softmax"]).astype(float_of(rows.X))
             self._learn(stream, Samples(rows.X, targets, index, weights))
         self.classes_ = self.network_.classes = known
         return self

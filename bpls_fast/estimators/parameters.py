@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.backend import BACKENDS
-from bpls_fast.training.methods import DEFAULT_METHOD, METHODS, TARGETS
+from bpls_fast.training.bpls.backward_sweep import TARGETS
+from bpls_fast.training.methods import DEFAULT_METHOD, METHODS
 
 __all__ = ["CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
 

@@ -13,9 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 from bpls_fast.estimators.base import Array, BaseBPLS
 from bpls_fast.estimators.parameters import CONSTRAINTS, MARGIN
 from bpls_fast.training.bpls.backward_sweep import CHOICES
-from bpls_fast.training.data import float_of
+from bpls_fast.training.data import Samples, float_of
 from bpls_fast.training.moments import OutputScale
-from bpls_fast.training.refined.fit import Samples
 
 __all__ = ["BPLSRegressor"]
 

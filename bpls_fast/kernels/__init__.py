@@ -19,10 +19,13 @@ Errors that all of them raise
 TypeError
     An array of another dtype than those named, or an argument that is no number where one is due.
 ValueError
-    A shape that does not fit, no columns, NaN or infinity. Finite values whose products overflow
-    are refused too, but for `linear`, which gives the infinities of IEEE arithmetic.
+    A shape that does not fit, or no columns.
+NonFiniteError
+    NaN or infinity in an argument, or finite values whose products overflow, except in `linear`, which returns the
+    infinities of IEEE arithmetic. It is a ValueError.
 """
 
+from bpls_fast._core import NonFiniteError
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.products import cross, gram, linear, residual, tangent
 from bpls_fast.kernels.reductions import column_sums, missed
@@ -30,6 +33,7 @@ from bpls_fast.kernels.systems import solve, solve_batched, solve_layer
 
 __all__ = [
     "Activation",
+    "NonFiniteError",
     "activations",
     "column_sums",
     "cross",

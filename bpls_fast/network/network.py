@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
-from bpls_fast.kernels import linear
+from bpls_fast.kernels import NonFiniteError, linear
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.backend import (
     device_kernels,
@@ -158,7 +158,9 @@ class Network:
             raise ValueError(f"weights have shapes {shapes}; expected {self.weight_shapes}")
         for layer, W in enumerate(given):
             if not np.isfinite(W).all():
-                raise ValueError(f"weights[{layer}] holds NaN or infinity; expected finite numbers")
+                raise NonFiniteError(
+                    f"weights[{layer}] holds NaN or infinity; expected finite numbers"
+                )
         self._weights = given
 
     def with_weights(self, weights: Sequence[NDArray[np.float64]]) -> Network:
@@ -566,7 +568,7 @@ def check_finite(values: NDArray[Any], name: str) -> None:
     if len(wrong):
         place = wrong[0].tolist()
         kind = "NaN" if np.isnan(values[tuple(place)]) else "infinity"
-        raise ValueError(f"{name} contains {kind} at {place}; expected finite numbers")
+        raise NonFiniteError(f"{name} contains {kind} at {place}; expected finite numbers")
 
 
 def scaled_inputs(W: NDArray[np.float64], scale: float, bias: bool) -> NDArray[np.float64]:

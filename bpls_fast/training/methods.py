@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bpls_fast.training.bpls.algorithm1 import fit_injective
 from bpls_fast.training.bpls.algorithm2 import fit_classifier
-from bpls_fast.training.bpls.backward_sweep import CHOICES
+from bpls_fast.training.bpls.backward_sweep import CHOICES, TARGETS
 from bpls_fast.training.bpls.default_ridge import cross_validated_eps
 from bpls_fast.training.data import Array
 from bpls_fast.training.refined.fit import fit_refined
@@ -20,15 +20,13 @@ from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
 from bpls_fast.training.start import Start
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "TARGETS", "Method", "Option", "Requirement"]
+__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement"]
 
 Parameters = Mapping[str, Any]
 """An estimator's parameters by name; None asks for the default of the method."""
 
 Trainer = Callable[[Start, Array, Array | None, Parameters], FitReport]
 """Trains the network of a start, in place, on targets or labels and the weights of the rows."""
-
-TARGETS = ("joint", "per_output")
 
 REFINED_EPS = 7.0
 PAPER_CLASSIFIER_EPS, PAPER_MAX_ITER = 1e-5, 15

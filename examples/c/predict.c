@@ -1,4 +1,4 @@
-/* predict net.safetensors: read rows of bytes, as numbers separated by spaces, from standard input; print the outputs and
+/* predict net.safetensors: read rows of bytes (numbers separated by spaces) from standard input and print the outputs and
  * the label of each row. Build: cc predict.c $(python -m bpls_fast --includes --libs) */
 #include <bpls/bpls.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ int main(int count, char** arguments) {
         return 2;
     }
     if (bpls_abi_version() != BPLS_ABI_VERSION) {
-        fprintf(stderr, "the library has another ABI than the header\n");
+        fprintf(stderr, "the library and the header have different ABI versions\n");
         return 1;
     }
     code = bpls_network_load(arguments[1], &network) != BPLS_OK ||

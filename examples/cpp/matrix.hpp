@@ -1,4 +1,4 @@
-// A row-major matrix of doubles that is read from a CSV file and passed to the library as a view.
+// A row-major matrix of doubles: how to read it from a CSV file, and its view for the library.
 #pragma once
 
 #include <bpls/matrix.hpp>

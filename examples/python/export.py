@@ -1,6 +1,6 @@
-"""Train a network on scikit-learn's digits, export it to every format, and check that every copy predicts the same.
+"""Train a network on scikit-learn's digits, export it to every format and compare the outputs of each copy.
 
-python export.py FOLDER keeps the files in a folder. onnxruntime and PyTorch are used if they are installed.
+To keep the files, name a folder: python export.py FOLDER. onnxruntime and PyTorch are used if they are installed.
 """
 
 import importlib.util
@@ -13,8 +13,8 @@ import numpy as np
 import bpls_fast as bf
 
 
-def trained():
-    """Return a network that classifies handwritten digits, and rows that it has not seen."""
+def train():
+    """Return a network that recognises handwritten digits, and test rows."""
     x, y, x_test, y_test = bf.datasets.load("digits")
     net = bf.Network([64, 60, 10], activation="relu", seed=0, input_scale=1 / 16)  # pixels: 0 to 16
     bf.fit_refined(net, x, y)
@@ -33,14 +33,14 @@ def export(net, folder):
 
 
 def check(name, outputs, expected):
-    """Compare the outputs of a copy with those of the network."""
+    """Compare the outputs of a copy with those of the original network."""
     print(f"{name}: outputs differ by at most {np.abs(outputs - expected).max():.0e}")
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 
 def main(folder):
-    """Export, read back, and run the exported network in other libraries."""
-    net, rows = trained()
+    """Export the network, read it back, and run it in other libraries."""
+    net, rows = train()
     export(net, folder)
     expected = net.forward(rows)
     check("npz", bf.Network.load(folder / "digits.npz").forward(rows), expected)

@@ -1,6 +1,6 @@
-"""Search for the best width, activation and ridge on scikit-learn's digits in seconds.
+"""Search for the best network on scikit-learn's digits: widths, activations and ridges, in seconds.
 
-The estimators follow scikit-learn's conventions, so its search, pipelines and scores work with them.
+The estimators follow scikit-learn's conventions, so its grid search, pipelines and scores work with them.
 """
 
 from sklearn.model_selection import GridSearchCV

@@ -1,7 +1,7 @@
-"""Learn from rows as they arrive, while the classes slowly change; memory does not grow.
+"""Learn from a stream of rows in constant memory while the task slowly changes.
 
 The class of a point is its sector, and the sectors turn by 90 degrees over the stream. A network that keeps learning
-follows them; one that stopped after the first chunks does not.
+follows them; a network that stops after the first chunks does not.
 """
 
 import copy
@@ -14,14 +14,14 @@ CHUNKS, ROWS, SECTORS = 40, 1000, 4
 
 
 def chunk(number):
-    """Return points and the sectors that they lie in at this time."""
+    """Return random points and their sectors at the time of this chunk."""
     x = np.random.default_rng(number).normal(size=(ROWS, 2))
     angle = np.arctan2(x[:, 1], x[:, 0]) - 0.5 * np.pi * number / CHUNKS
     return x, (angle * SECTORS / (2 * np.pi)).astype(int) % SECTORS
 
 
 def main():
-    """Predict every chunk with both networks before learning it."""
+    """Predict every chunk with both networks before one of them learns it."""
     model = bf.BPLSClassifier((30,), "tanh", random_state=0)
     stopped = None
     print("chunk   learning   stopped")
