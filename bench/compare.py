@@ -1,13 +1,11 @@
-"""What became slower between two runs of the suite, beyond the noise.
+"""Compare two runs of the suite: what became slower, beyond the noise.
 
     python -m bench.compare old.json new.json [--threshold 0.2]
 
-The competitors of a group tell how much slower the machine is: only what we lost beside them counts. A change within
-the spread of the rounds is noise. Ends with 1 where something is slower by more than the threshold, with 2 where the
+The competitors of a group show how much slower the machine was; only a loss relative to them counts. A change within
+the spread of the rounds is noise. The exit code is 1 if a group is slower by more than the threshold, and 2 if the
 files have no group in common.
 """
-
-from __future__ import annotations
 
 import argparse
 import statistics
@@ -16,16 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))  # as `python -m bench.compare`, too
-
-from layout import markdown, shown
-from results import NOISY, OURS, Group, Run, load, moved
+from .contenders import OURS
+from .report.results import NOISY, Group, Run, load, moved
+from .report.text import markdown, shown
 
 THRESHOLD = 0.2
 
 
 class Change(NamedTuple):
-    """A group in both runs: what we needed, by which factor the machine became slower, the noise of ours."""
+    """A group in both runs: our cost in each, the slow-down of the machine, and the noise of our rounds."""
 
     group: str
     in_bytes: bool
@@ -33,12 +30,12 @@ class Change(NamedTuple):
     new: float
     machine: float
     noise: float
-    moved_beside: list[str]
-    """Contenders beside whom the other one wins now, or whose ratio moved by more than NOISY."""
+    moved: list[str]
+    """Contenders whose verdict changed, or whose ratio changed by more than NOISY."""
 
     @property
     def slower(self) -> float:
-        """Give the factor that is our own: 1.1 is 10 % slower than before."""
+        """Return our own slow-down, without the machine's: 1.1 is 10 % slower than before."""
         return self.new / self.old / self.machine
 
     def verdict(self, threshold: float) -> str:
@@ -84,11 +81,11 @@ def table(found: Sequence[Change], threshold: float) -> str:
             f"{one.machine - 1:+.0%}",
             f"{one.noise:.0%}",
             one.verdict(threshold),
-            ", ".join(one.moved_beside),
+            ", ".join(one.moved),
         ]
         for one in found
     ]
-    names = ["group", "old", "new", "ours", "machine", "noise", "verdict", "ratio moved beside"]
+    names = ["group", "old", "new", "ours", "machine", "noise", "verdict", "ratio changed against"]
     return markdown(names, lines)
 
 
@@ -97,7 +94,7 @@ def amount(cost: float, in_bytes: bool) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; give the exit code."""
+    """Print the table; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.compare", description=(__doc__ or "").partition("\n")[0]
     )
@@ -117,10 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(table(found, options.threshold))
     slower = [one.group for one in found if one.verdict(options.threshold) == "SLOWER"]
-    changed = [one.group for one in found if one.moved_beside]
+    changed = [one.group for one in found if one.moved]
     missing = [name for name in old.groups if name not in new.groups]
     print(f"\n{len(found)} groups, {len(slower)} slower than before by more than the noise")
-    print(f"{len(changed)} with a verdict that changed, or a ratio that moved by over {NOISY:.0%}")
+    print(f"{len(changed)} with another winner, or a ratio that changed by more than {NOISY:.0%}")
     if missing:
         print("not in the new run: " + ", ".join(missing))
     return 1 if slower else 0

@@ -1,31 +1,32 @@
-"""What several benchmarks need as tests, and what their file of results says of the machine."""
+"""Fixtures of the benchmarks, and what their file of results says about the machine and the skipped rows."""
 
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import images
 import pytest
-from header import environment
+
+from .cases.images import why_missing
+from .measure.environment import environment
 
 
 @pytest.fixture
 def fashion() -> None:
     """Skip without Fashion-MNIST."""
-    skip_without("FashionMNIST")
+    skip_without("fashion-mnist")
 
 
 @pytest.fixture
 def mnist() -> None:
     """Skip without MNIST."""
-    skip_without("MNIST")
+    skip_without("mnist")
 
 
-def skip_without(folder: str) -> None:
-    """Skip without images; where CI runs beside them they must be there. GitHub's machines have none."""
-    if not images.are_there(folder):
-        reason = f"{images.ROOT} has no {folder}; BPLS_DATA can name another folder"
+def skip_without(name: str) -> None:
+    """Skip if a data set is missing. In CI it must be there, except on GitHub's machines, which have none."""
+    reason = why_missing(name)
+    if reason:
         if os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true":
             pytest.fail(f"must not be skipped here: {reason}")
         pytest.skip(reason)
@@ -35,7 +36,7 @@ _skipped: Counter[str] = Counter()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count what is skipped, by file and reason; not what `--benchmark-only` leaves out, which is no benchmark."""
+    """Count skipped rows by file and reason, except tests that `--benchmark-only` leaves out."""
     if report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2].removeprefix("Skipped: ")
         if "--benchmark-only" not in reason:
@@ -43,10 +44,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
-    """Note what the report names: this runs before the first benchmark."""
+    """Add the environment that the report shows. pytest-benchmark calls this before the first benchmark."""
     machine_info["environment"] = environment()
 
 
 def pytest_benchmark_update_json(output_json: dict[str, Any]) -> None:
-    """Note what the report says was not measured."""
+    """Add the rows that the report lists as not measured."""
     output_json["skipped"] = dict(_skipped)

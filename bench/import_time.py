@@ -1,4 +1,4 @@
-"""How long `import bpls_fast` takes beyond `import numpy`: fresh processes, interleaved."""
+"""Time `import bpls_fast` once numpy is loaded, in fresh, interleaved processes: `python -m bench.import_time`."""
 
 import statistics
 import subprocess
@@ -10,9 +10,9 @@ CLOCK = "import time; t = time.perf_counter(); import {}; print(time.perf_counte
 
 
 def seconds(module: str) -> float:
-    """Time one import in a fresh process."""
+    """Return the seconds of one import in a fresh process."""
     code = "import numpy; " * (module != "numpy") + CLOCK.format(module)
-    # From elsewhere: in the source tree the package's own folder would hide the installed one.
+    # In a clone the source folder would hide the installed package.
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tempfile.gettempdir(), capture_output=True, check=True
     )

@@ -1,29 +1,30 @@
-"""Peak resident memory of each way of training on Fashion-MNIST, 100-70: fresh processes, one for each.
+"""Peak resident memory of each method of training on Fashion-MNIST with 100-70 neurons, in a fresh process each.
 
-    python bench/memory.py                  # a table
-    python bench/memory.py METHOD           # this process: its peaks before and after, as JSON
+    python -m bench.memory                  # print a table
+    python -m bench.memory METHOD           # train in this process; print its peak and seconds as JSON
 
 Before means with the images in memory as bytes and the library loaded; a float copy is part of the training.
 """
 
 import importlib
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import settings
-from baselines.closed_form import as_floats, elm, mlp_epochs, rbf_ridge
-from baselines.mini_batch import Config, gradient_run
-from kernel_cases import INSTALLED, OURS, SMALL
-from layout import markdown
-from settings import PAPERS
-
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
+
+from . import SMALL
+from .baselines.closed_form import elm, mlp_epochs, rbf_ridge
+from .baselines.mini_batch import Config, gradient_run
+from .cases.networks import PAPERS, as_floats, as_tensors, load
+from .contenders import ALGORITHM_2, ELM, MLP, OURS, RBF_RIDGE
+from .measure.libraries import INSTALLED
+from .measure.processes import output_of_module
+from .report.text import markdown
 
 LOADED = ("sklearn.kernel_approximation", "sklearn.linear_model", "sklearn.neural_network")
 SIZE = 100 if SMALL else 1000
@@ -46,7 +47,7 @@ def algorithm_2(data: DataSet) -> None:
 
 
 def adam(data: DataSet) -> None:
-    gradient_run(PAPERS, settings.as_tensors(data), Config(128, 1e-3), epochs=1)
+    gradient_run(PAPERS, as_tensors(data), Config(128, 1e-3), epochs=1)
 
 
 def mlp(data: DataSet) -> None:
@@ -55,17 +56,17 @@ def mlp(data: DataSet) -> None:
 
 METHODS: dict[str, Callable[[DataSet], object]] = {
     OURS: refined,
-    "ours, Algorithm 2": algorithm_2,
+    ALGORITHM_2: algorithm_2,
     "Adam, one epoch": adam,
-    "MLPClassifier, one epoch": mlp,
-    f"RBFSampler + RidgeClassifier, {SIZE}": lambda data: rbf_ridge(as_floats(data), SIZE, 0),
-    f"ELM, {SIZE}": lambda data: elm(as_floats(data), SIZE, 0),
+    f"{MLP}, one epoch": mlp,
+    f"{RBF_RIDGE}, {SIZE}": lambda data: rbf_ridge(as_floats(data), SIZE, 0),
+    f"{ELM}, {SIZE}": lambda data: elm(as_floats(data), SIZE, 0),
 }
 NEEDS = {"Adam, one epoch": "torch"}
 
 
 def peak_bytes() -> int:
-    """Give the peak of this process. What getrusage says on Linux can be that of the process that started it."""
+    """Return the peak of this process. On Linux getrusage can return the peak of the parent process."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:
@@ -79,26 +80,21 @@ def peak_bytes() -> int:
 
 def peak_of(method: str) -> Peak:
     """Train in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, method], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"the process of {method} ended with {done.stderr}")
-    return Peak(*json.loads(done.stdout))
+    return Peak(*json.loads(output_of_module("memory", method)))
 
 
 def train(method: str) -> Peak:
-    """Train here."""
+    """Train in this process."""
     for name in LOADED:
         importlib.import_module(name)
-    data = settings.load(PAPERS.data)
+    data = load(PAPERS.data)
     before, began = peak_bytes(), time.perf_counter()
     METHODS[method](data)
     return Peak(before, peak_bytes(), time.perf_counter() - began)
 
 
 def main() -> None:
-    """Print the table, or the peaks of this process."""
+    """Print the table, or the peak of one method."""
     if len(sys.argv) > 1:
         print(json.dumps(train(sys.argv[1])))
         return

@@ -1,11 +1,11 @@
-"""Our kernels, training and prediction beside what else does the same: interleaved calls in one process, one table.
+"""Kernels, training and prediction compared with other libraries, measured interleaved in one run: one table.
 
-    python bench/ratios.py [--only REGEX] [--rounds N] [--threads 1 2] [--csv FILE]
+    python -m bench.ratios [--only REGEX] [--rounds N] [--threads 1 2] [--csv FILE]
 
-Ratios are of the best times; above 1 we are faster. To compare at the AVX2 level on a CPU that has more, limit everyone
-before Python starts:
+Ratio = competitor time / our time, of the best times. To compare at the AVX2 level on a CPU that has more, limit every
+library before Python starts:
 
-    BPLS_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell python bench/ratios.py
+    export BPLS_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell
 """
 
 import argparse
@@ -13,19 +13,21 @@ import csv
 import re
 import sys
 
-import images
-from header import header
-from interleaved import BARE, Row, measure
-from kernel_cases import CASES, INSTALLED, OURS, SCALING
-from layout import beside_floors, markdown, shown
-from peak import Peaks
-from prediction_cases import PREDICTION
-from training_cases import TRAINING
+from .cases import images
+from .cases.kernels import CASES, SCALING
+from .cases.prediction import PREDICTION
+from .cases.training import TRAINING
+from .contenders import BARE, OURS
+from .measure.environment import header
+from .measure.libraries import INSTALLED
+from .measure.peaks import Peaks
+from .measure.rounds import Row, measure
+from .report.text import markdown, shown, times_floors
 
 LEGEND = (
-    "Cells: ratio, best / median, error. A ratio of bests above 1 says that we are faster; beside bare C++ it is what\n"
-    "the call from Python takes. The error against float64 is the largest, as a part of the largest value (solve: the\n"
-    "backward error)."
+    "Cells: ratio, best / median, error. Ratio = competitor time / our time, of the best times; for bare C++, our\n"
+    "time from Python / the time without Python. The error is the largest difference from float64, relative to the\n"
+    "largest value (solve: the backward error)."
 )
 
 
@@ -38,14 +40,13 @@ def cell(row: Row, contender: str) -> str:
         text += f", {row.errors[contender]:.0e}"
     if contender == OURS:
         return text
-    # Of a call without Python: how much longer the call from Python takes.
     ratio = 1 / row.ratio(BARE) if contender == BARE else row.ratio(contender)
-    floors = beside_floors(row.best(BARE), row.floors) if contender == BARE else []
+    floors = times_floors(row.best(BARE), row.floors) if contender == BARE else []
     return ", ".join([f"**{ratio:.2f}x** {text}", *floors])
 
 
 def table(rows: list[Row], peaks: Peaks) -> str:
-    """Lay the rows out as one Markdown table."""
+    """Return the rows as one Markdown table."""
     columns = list(dict.fromkeys(name for row in rows for name in row.case.contenders))
     if any(BARE in row.samples for row in rows):
         columns.append(BARE)
@@ -89,12 +90,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
     parser.add_argument(
-        "--rounds", type=int, metavar="N", help="of every case; by default as time allows"
+        "--rounds",
+        type=int,
+        metavar="N",
+        help="rounds of every case; by default as many as time allows",
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
-    parser.add_argument("--csv", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--csv", metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
-    known = [*CASES, *SCALING, *(TRAINING if images.are_there() else []), *PREDICTION]
+    known = [*CASES, *SCALING, *([] if images.why_missing() else TRAINING), *PREDICTION]
     cases = [case for case in known if re.search(options.only, case.name)]
     if not cases:
         parser.error(
@@ -112,7 +116,7 @@ def main() -> None:
                 rows.append(measure(case, n_threads, options.rounds, peaks))
                 case.release()
     except KeyboardInterrupt:
-        print("interrupted: the rows so far", file=sys.stderr)
+        print("interrupted: only the rows so far", file=sys.stderr)
     print(f"{peaks}\n\n{LEGEND}\n\n{table(rows, peaks)}")
     if options.csv:
         write_csv(options.csv, rows, peaks)

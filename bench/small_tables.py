@@ -1,13 +1,11 @@
-"""Small tables: the estimators at their defaults against scikit-learn's MLPs at theirs, score and seconds of a fit.
+"""Small tables: score and seconds of a fit of our estimators and of scikit-learn's MLPs, both at their defaults.
 
-    python bench/small_tables.py --rounds 20
+    python -m bench.small_tables --rounds 20
 
-Every round fits both, one after the other, on the same five folds, columns standardized in front. Folds and seed are
-the round's own: of 178 rows, which are held out together moves the scores by more than the two differ.
-Times are those of `fit` alone; the ratio is that of the medians over rounds of the five folds' sum.
+Every round fits both, one after the other, on the same five folds of standardized columns. Each round has its own
+folds and seed: with 178 rows the choice of folds changes the scores by more than the two estimators differ. Times are
+those of `fit` alone; the ratio is that of the medians over the rounds.
 """
-
-from __future__ import annotations
 
 import argparse
 import time
@@ -35,14 +33,14 @@ Array = NDArray[Any]
 
 
 class Table(NamedTuple):
-    """A data set, and whether its targets are classes."""
+    """A data set; `classes` tells whether its targets are classes."""
 
     load: Callable[[], tuple[Array, Array]]
     classes: bool
 
 
 PAUSE_SECONDS = 0.2
-"""So long the threads of BLAS spin on after an MLP, on a core that the next one would use."""
+"""Wait this long before each estimator: threads of BLAS spin after an MLP, on a core that the next fit would use."""
 
 TABLES = {
     "breast_cancer": Table(lambda: load_breast_cancer(return_X_y=True), True),
@@ -54,14 +52,14 @@ TABLES = {
 
 
 def estimators(name: str) -> tuple[Any, Any]:
-    """Give ours and scikit-learn's for a table."""
+    """Return our estimator and scikit-learn's for a table."""
     if TABLES[name].classes:
         return bf.BPLSClassifier, MLPClassifier
     return bf.BPLSRegressor, MLPRegressor
 
 
 def five_folds(estimator: Any, name: str, seed: int) -> tuple[float, float]:
-    """Give the mean score and the seconds of all five fits; rows are dealt to the folds by the seed, too."""
+    """Return the mean score and the seconds of all five fits; the seed also chooses the folds."""
     X, y = TABLES[name].load()
     kind = StratifiedKFold if TABLES[name].classes else KFold
     folds = kind(5, shuffle=True, random_state=seed)
@@ -79,7 +77,7 @@ def five_folds(estimator: Any, name: str, seed: int) -> tuple[float, float]:
 
 
 def compare(name: str, rounds: int) -> str:
-    """Give the line of one table."""
+    """Return the line of one table."""
     X, _ = TABLES[name].load()
     results = np.array(
         [
@@ -103,7 +101,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", choices=TABLES, nargs="*", default=list(TABLES))
     chosen = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)  # their defaults are what is asked for
+    warnings.simplefilter("ignore", ConvergenceWarning)  # of the MLPs' default number of iterations
     print("| table | size | score | MLP | seconds of a fit | MLP | ratio |")
     print("|---|---|---|---|---|---|---|")
     for name in chosen.only:

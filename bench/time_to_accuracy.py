@@ -1,15 +1,14 @@
-"""Seconds to the same test accuracy: refined sweeps beside tuned Adam, on MNIST and Fashion-MNIST, in one run.
+"""Seconds to the same test accuracy: refined sweeps and tuned Adam, on MNIST and Fashion-MNIST, in one run.
 
-    python bench/time_to_accuracy.py [--setting REGEX] [--epochs N] [--seeds N] [--passes P ...] [--threads N]
+    python -m bench.time_to_accuracy [--setting REGEX] [--epochs N] [--seeds N] [--passes P ...] [--threads N]
         [--grid small|full] [--csv FILE] [--json FILE]
 
 Ours is `fit_refined` with its default settings, on bytes. Every number of passes is a complete fit of its own, timed
-from the arrays in memory to the trained network.
+from the arrays in memory to the trained network. Adam is that of baselines/mini_batch.py; every batch size and rate of
+a grid runs once.
 
-Adam is that of baselines/mini_batch.py. Every batch size and rate of a grid runs once.
-
-Nobody looks at test rows while the clock runs. Adam's batch, rate and epoch are chosen by test accuracy, which favours
-it; ours are means over seeds. Our fits come before, between and after the runs of Adam.
+Test rows are not used while the clock runs. Adam's batch size, rate and epoch are chosen by test accuracy, which
+favours it; our accuracies are means over seeds. Our fits run before, between and after the runs of Adam.
 """
 
 import argparse
@@ -25,25 +24,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import images
-from baselines.mini_batch import GRIDS, Config, Run, epoch_seconds, gradient_run
-from header import header
-from kernel_cases import PAUSE_SECONDS, SMALL, limited, torch
-from layout import markdown, shown
-from settings import SETTINGS, Setting, as_tensors, load
-
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
+
+from . import SMALL
+from .baselines.mini_batch import GRIDS, Config, Run, epoch_seconds, gradient_run
+from .cases.networks import SETTINGS, Setting, as_tensors, load
+from .measure.environment import header
+from .measure.libraries import PAUSE_SECONDS, limited, torch
+from .report.text import markdown, shown
 
 PASSES = (1.0, 2.0) if SMALL else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 EPOCHS = 20
 SEEDS = 5
 AFTER = (1, 2, 5)
-"""Epochs after which Adam is compared, too."""
+"""Further epochs after which Adam is compared."""
 LEGEND = (
-    "Seconds of Adam: the fastest epoch with that batch size, at any rate, times the epochs / as measured. Seconds of\n"
-    "ours: the best / the median of the fits. Ratios are Adam's seconds over ours, of the first figures / of the\n"
-    "second; above 1 we are faster. Accuracies are of the test rows, ours with the standard deviation over the seeds."
+    "Seconds of Adam: epochs times the fastest epoch with that batch size, at any rate / as measured. Our seconds:\n"
+    "the best / the median of the fits. Ratio = Adam's time / our time, of the first figures / of the second.\n"
+    "Accuracies are those on the test rows, ours with the standard deviation over the seeds."
 )
 
 
@@ -57,7 +56,7 @@ class Fit(NamedTuple):
 
 
 class AdamPoint(NamedTuple):
-    """Where a run of Adam is after some epochs."""
+    """A run of Adam after some epochs."""
 
     batch: int
     rate: float
@@ -68,7 +67,7 @@ class AdamPoint(NamedTuple):
 
 
 class OurPoint(NamedTuple):
-    """Where our fits are after some passes."""
+    """Our fits with some number of passes."""
 
     passes: float
     accuracy: float
@@ -78,7 +77,7 @@ class OurPoint(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A point of one side, and the first of the other that reaches its accuracy or, if none does, the most accurate."""
+    """A point of one side and the first point of the other that is as accurate, or else its most accurate one."""
 
     question: str
     adam: AdamPoint
@@ -87,7 +86,7 @@ class Comparison(NamedTuple):
 
     @property
     def ratios(self) -> tuple[float, float] | tuple[None, None]:
-        """Give how many times faster we are, by the best times and by those as measured."""
+        """Return Adam's time divided by ours, for the best times and for those as measured."""
         if not self.reached:
             return None, None
         adam, ours = self.adam, self.ours
@@ -96,16 +95,16 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """All that was measured of a setting."""
+    """All measurements of a setting."""
 
     setting: Setting
     fits: list[Fit] = field(default_factory=list)
     again: list[Fit] = field(default_factory=list)
-    """The fits of the first seed once more, after all else."""
+    """The fits of the first seed repeated at the end."""
     runs: list[Run] = field(default_factory=list)
 
     def seconds_of(self, passes: float) -> list[float]:
-        """Give the seconds of all our fits with so many passes."""
+        """Return the seconds of all our fits with this number of passes."""
         return [fit.seconds for fit in (*self.fits, *self.again) if fit.passes == passes]
 
     @functools.cached_property
@@ -136,7 +135,7 @@ class Result:
         ]
 
     def adam_then_ours(self) -> Iterator[Comparison]:
-        """Take Adam at its best, in all epochs and after a few, and look for our first fit that is as good."""
+        """Compare Adam at its best, over all epochs and after a few, with our first fit that is as accurate."""
         epochs = max(point.epoch for point in self.adam)
         yield self._first_of_ours(f"best in {epochs} epoch" + "s" * (epochs > 1), self.adam)
         for after in AFTER:
@@ -145,7 +144,7 @@ class Result:
                 yield self._first_of_ours(f"best after {after}", points)
 
     def ours_then_adam(self) -> Iterator[Comparison]:
-        """Take every point of ours, and look for the run of Adam that is the first to be as good."""
+        """Compare each of our points with the run of Adam that is the first to be as accurate."""
         for ours in self.ours:
             reaching = [point for point in self.adam if point.accuracy >= ours.accuracy]
             adam = min(
@@ -160,7 +159,7 @@ class Result:
         return Comparison(question, adam, ours, bool(reaching))
 
     def edges(self) -> list[str]:
-        """Name the edges of what was tried that Adam's best lies on: beyond them it may do better."""
+        """Return the edges of the grid on which Adam's best lies: it may do better beyond them."""
         best = most_accurate(self.adam)
         found = ["its last epoch"] if best.epoch == max(point.epoch for point in self.adam) else []
         for name in ("batch", "rate"):
@@ -171,7 +170,7 @@ class Result:
         return found
 
     def turns(self) -> list[float]:
-        """Give the seconds of all passes together, turn by turn: a machine that slows down shows."""
+        """Return the total seconds of our fits, turn by turn, which show whether the machine slowed down."""
         seeds = dict.fromkeys(fit.seed for fit in self.fits)
         of_seeds = [sum(fit.seconds for fit in self.fits if fit.seed == seed) for seed in seeds]
         return [*of_seeds, sum(fit.seconds for fit in self.again)]
@@ -182,12 +181,12 @@ def passes_text(passes: float) -> str:
 
 
 def most_accurate(points: Sequence[Any]) -> Any:
-    """Give the best point, of equals the one that took the least time."""
+    """Return the most accurate point; among equals, the fastest."""
     return max(points, key=lambda point: (point.accuracy, -point.best_seconds))
 
 
 def our_fit(setting: Setting, data: DataSet, passes: float, seed: int) -> Fit:
-    """Fit from the bytes to the trained network, then look at the test rows."""
+    """Time a fit from the bytes to the trained network, then measure its test accuracy."""
     x, labels, x_test, labels_test = data
     time.sleep(PAUSE_SECONDS)
     began = time.perf_counter()
@@ -205,7 +204,7 @@ def measure(
     seeds: int,
     threads: int,
 ) -> Result:
-    """Let the two sides take turns: our fits of a seed, a part of Adam's grid; at last the first seed again."""
+    """Interleave our fits of each seed with parts of Adam's grid, and repeat the first seed at the end."""
     result = Result(setting)
     data = load(setting.data)
     tensors = as_tensors(data)
@@ -253,25 +252,25 @@ def our_cells(point: OurPoint) -> list[str]:
 
 
 def report(result: Result) -> str:
-    """Lay a setting out as two tables: Adam's accuracies and our time to them, our curve and Adam's time to it."""
+    """Return two tables of a setting: our time to Adam's accuracies, and Adam's time to ours."""
     lines = [
         [row.question, *adam_cells(row.adam), *reached_cells(row, our_cells(row.ours))]
         for row in result.adam_then_ours()
     ]
     columns = ["accuracy", "seconds"]
-    to_adam = markdown(["Adam", "", *columns, "ours reach it with", *columns, "ratio"], lines)
+    to_adam = markdown(["Adam", "", *columns, "we reach it with", *columns, "ratio"], lines)
     lines = [
         [*our_cells(row.ours), *reached_cells(row, adam_cells(row.adam))]
         for row in result.ours_then_adam()
     ]
-    to_ours = markdown(["ours", *columns, "Adam is the first there with", *columns, "ratio"], lines)
+    to_ours = markdown(["ours", *columns, "Adam first reaches it with", *columns, "ratio"], lines)
     turns = ", ".join(map(shown, result.turns()))
     epochs = ", ".join(
         f"batch {batch} {shown(min(times))} / {shown(statistics.median(times))} / {shown(max(times))}"
         for batch, times in epoch_seconds(result.runs).items()
     )
     edges = ", ".join(result.edges())
-    beyond = f"Adam's best is at {edges}: more might be found beyond.\n" if edges else ""
+    beyond = f"Adam's best is at {edges}: a larger grid might find better.\n" if edges else ""
     return (
         f"## {result.setting.name}\n\n{to_adam}\n\n{to_ours}\n\n"
         f"{beyond}All our fits of a turn, from the first turn to the last: {turns}.\n"
@@ -280,7 +279,7 @@ def report(result: Result) -> str:
 
 
 def reached_cells(row: Comparison, cells: list[str]) -> list[str]:
-    """Give the cells of the side that follows, which must not look as if it had arrived where it has not."""
+    """Return the cells of the side that follows; if it never reached the accuracy, they say so."""
     best, measured = row.ratios
     if best is None:
         return [f"never; at most: {cells[0]}", *cells[1:], "never"]
@@ -288,7 +287,7 @@ def reached_cells(row: Comparison, cells: list[str]) -> list[str]:
 
 
 def write_csv(path: Path, results: Sequence[Result]) -> None:
-    """Write one line per comparison. Where the accuracy was not reached the ratios are empty."""
+    """Write one line per comparison. The ratios are empty if the accuracy was not reached."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -310,7 +309,7 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
 
 
 def write_json(path: Path, results: Sequence[Result], about: str) -> None:
-    """Write every time and accuracy that was measured."""
+    """Write every measured time and accuracy."""
     measured = [
         {
             "setting": result.setting.name,
@@ -330,17 +329,23 @@ def write_json(path: Path, results: Sequence[Result], about: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the settings and print their tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--setting", metavar="REGEX", default="", help="those whose name matches")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="of Adam")
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="of ours")
     parser.add_argument(
-        "--passes", type=float, nargs="+", default=PASSES, metavar="P", help="of ours"
+        "--setting", metavar="REGEX", default="", help="settings whose name matches"
     )
-    parser.add_argument("--threads", type=int, default=2, metavar="N", help="of everyone")
-    parser.add_argument("--grid", choices=GRIDS, default="full", help="batches and rates of Adam")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the tables there too")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="epochs of Adam")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="seeds of ours")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all that was measured there"
+        "--passes", type=float, nargs="+", default=PASSES, metavar="P", help="passes of ours"
+    )
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of both")
+    parser.add_argument(
+        "--grid", choices=GRIDS, default="full", help="batch sizes and rates of Adam"
+    )
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write the tables to this file"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write all measurements to this file"
     )
     options = parser.parse_args(arguments)
     if torch is None:
@@ -355,7 +360,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     grid = GRIDS[options.grid]
     about = header(
         threads=str(options.threads),
-        images=str(images.ROOT),
         Adam=f"best of {len(grid)} runs ({options.grid} grid), {options.epochs} epochs each",
         ours=f"mean of {options.seeds} seeds",
     )
@@ -368,7 +372,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         results.append(result)
         print(f"\n{report(result)}", flush=True)
-        # After every setting: an interrupted run keeps those that it has.
+        # After every setting, so that an interrupted run keeps its results.
         if options.csv:
             write_csv(options.csv, results)
         if options.json:

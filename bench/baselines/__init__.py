@@ -1,1 +1,1 @@
-"""What our training is compared with: gradient methods of PyTorch, and what scikit-learn's users would try first."""
+"""Other methods of training: gradient methods of PyTorch, and what users of scikit-learn would try first."""

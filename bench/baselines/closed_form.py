@@ -1,38 +1,29 @@
-"""What scikit-learn's users would try first: its MLP, random Fourier features under a ridge, a random network (ELM).
+"""What users of scikit-learn would try first: its MLP, random Fourier features with a ridge, a random network (ELM).
 
-The ELM runs on our own kernels, block by block of rows, so that only the method differs. Floats that lie ready are not
-timed; drawing random weights is.
+The ELM runs on our own kernels, a block of rows at a time, so that only the method differs. The conversion to floats
+is not timed; drawing random weights is.
 """
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from kernel_cases import SMALL
-from numpy.typing import NDArray
-from settings import CLASSES, Setting
 
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
 
-Array = NDArray[Any]
+from .. import SMALL
+from ..cases.networks import CLASSES, Setting
 
 ELM_SIZES = (100, 300) if SMALL else (500, 1000, 2000, 4000)
 RBF_SIZES = (100,) if SMALL else (300, 1000, 3000)
 BLOCK = 5000
 
 
-def as_floats(data: DataSet) -> DataSet:
-    """Give the images as float32 between 0 and 1."""
-    scaled = [np.divide(x, 255, dtype=np.float32) for x in (data.x_train, data.x_test)]
-    return data._replace(x_train=scaled[0], x_test=scaled[1])
-
-
 def mlp_epochs(setting: Setting, data: DataSet, epochs: int) -> Iterator[tuple[float, float]]:
-    """Train scikit-learn's MLP with its defaults; give the seconds of each epoch and the accuracy after it.
+    """Train scikit-learn's MLP with its defaults; yield the seconds of each epoch and the accuracy after it.
 
-    It has no softmax in hidden layers: there it gets ReLU, its default.
+    It has no softmax for hidden layers and uses ReLU, its default, instead.
     """
     from sklearn.neural_network import MLPClassifier
 
@@ -45,7 +36,7 @@ def mlp_epochs(setting: Setting, data: DataSet, epochs: int) -> Iterator[tuple[f
 
 
 def rbf_ridge(data: DataSet, size: int, seed: int) -> tuple[float, float]:
-    """Fit RBFSampler + RidgeClassifier with their defaults; give seconds and accuracy."""
+    """Fit RBFSampler + RidgeClassifier with their defaults; return seconds and accuracy."""
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.linear_model import RidgeClassifier
     from sklearn.pipeline import make_pipeline
@@ -58,7 +49,7 @@ def rbf_ridge(data: DataSet, size: int, seed: int) -> tuple[float, float]:
 
 
 def elm(data: DataSet, size: int, seed: int) -> tuple[float, float]:
-    """Solve the outputs of a random ReLU layer; give seconds and accuracy."""
+    """Solve the output layer on top of a random ReLU layer; return seconds and accuracy."""
     began = time.perf_counter()
     inputs = data.x_train.shape[1]
     W = np.random.default_rng(seed).standard_normal((inputs + 1, size), np.float32)
@@ -68,9 +59,9 @@ def elm(data: DataSet, size: int, seed: int) -> tuple[float, float]:
     for first in range(0, len(targets), BLOCK):
         rows = slice(first, first + BLOCK)
         A = bf.linear(data.x_train[rows], W, bias=True, activation="relu")
-        of_block = bf.gram(A, targets[rows], bias=True)
-        G += of_block[0]
-        C += of_block[1]
+        block_G, block_C = bf.gram(A, targets[rows], bias=True)
+        G += block_G
+        C += block_C
     outputs = bf.solve(G, C).astype(np.float32)
     took = time.perf_counter() - began
     A = bf.linear(data.x_test, W, bias=True, activation="relu")

@@ -1,8 +1,8 @@
-"""Gradient methods as an expert runs them: PyTorch, fused, mini-batches; every batch size and rate of a grid is tried.
+"""Gradient methods as an expert runs them: PyTorch, fused, mini-batches, every batch size and rate of a grid.
 
-The whole set is one float32 tensor between 0 and 1, and making it is not timed; every epoch draws an order and gathers
-its batches by `index_select`; some steps of another network come first to warm up. All methods start from the same
-weights, PyTorch's default of seed 0, and see the rows in the same order.
+The whole set is one float32 tensor between 0 and 1, and making it is not timed. Every epoch draws an order and gathers
+its batches by `index_select`. A few steps of another network come first to warm up. All methods start from the same
+weights, PyTorch's default with seed 0, and see the rows in the same order.
 """
 
 import functools
@@ -12,16 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kernel_cases import PAUSE_SECONDS, SMALL, gradients_allowed, torch
-from settings import Setting, Tensors
-
 from bpls_fast.experiments import gradient
+
+from .. import SMALL
+from ..cases.networks import Setting, Tensors
+from ..measure.libraries import PAUSE_SECONDS, gradients_allowed, torch
 
 WARM_UP_STEPS = 20
 
 
 class Config(NamedTuple):
-    """How a method runs."""
+    """A gradient method, its batch size and its rate."""
 
     batch: int
     rate: float
@@ -40,13 +41,13 @@ GRIDS = {
     "full": grid("Adam", (128, 256, 512, 1024), (1e-3, 3e-3, 1e-2, 3e-2)),
     "small": grid("Adam", (512,), (1e-2,)),
 }
-"""Of Adam, which gets the largest."""
+"""The grids of Adam, which gets the largest."""
 
 OTHER_RATES = {
     "relu": {"NAG": (3e-2, 1e-1, 3e-1), "SGD": (1e-1, 3e-1, 1.0), "AdaGrad": (1e-2, 3e-2, 1e-1)},
     "softmax": {"NAG": (0.3, 1.0, 2.0), "SGD": (3.0, 10.0, 20.0), "AdaGrad": (1e-2, 3e-2, 1e-1)},
 }
-"""Of the other methods, at batch 128, by activation: softmax layers pass on small gradients."""
+"""Rates of the other methods at batch 128, by activation: softmax layers have small gradients."""
 OTHERS = tuple(OTHER_RATES["relu"])
 
 
@@ -57,7 +58,7 @@ def other_grid(method: str, activation: str) -> list[Config]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: accuracies after, and seconds of, every epoch."""
+    """One run: the accuracy after each epoch, and its seconds."""
 
     config: Config
     accuracies: list[float] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Run:
 
 
 def epoch_seconds(runs: Sequence[Run]) -> dict[int, list[float]]:
-    """Give the seconds of all epochs by batch size: the rate does not change the work."""
+    """Return the seconds of all epochs by batch size: the rate does not change the work."""
     times: dict[int, list[float]] = {}
     for run in runs:
         times.setdefault(run.config.batch, []).extend(run.seconds)
@@ -75,7 +76,7 @@ def epoch_seconds(runs: Sequence[Run]) -> dict[int, list[float]]:
 def gradient_run(
     setting: Setting, data: Tensors, config: Config, epochs: int, *, compiled: bool = False
 ) -> Run:
-    """Train, looking at the test rows after every epoch. Compiling counts as warming up."""
+    """Train, and measure the test accuracy after every epoch. Compiling counts as warming up."""
     x, labels, x_test, labels_test = data
     run = Run(config)
     warm_up = torch.arange(min(len(x), WARM_UP_STEPS * config.batch + len(x) % config.batch))
@@ -100,18 +101,18 @@ def gradient_run(
 
 @functools.cache
 def why_not_compiled() -> str | None:
-    """Say why torch.compile is left out; None if it works."""
+    """Return why torch.compile is left out, or None if it works."""
     if SMALL:
-        return "left out at small sizes: it takes longer than all else"
+        return "left out at small sizes: compiling takes longer than everything else"
     try:
         torch.compile(torch.sin)(torch.zeros(8))
-    except Exception as error:  # what is missing differs from system to system
+    except Exception as error:  # a missing compiler raises another error on every system
         return f"{type(error).__name__}: {error}".partition("\n")[0]
     return None
 
 
 def model_and_descent(setting: Setting, config: Config) -> tuple[Any, Any]:
-    """Make a network as PyTorch does by default, and its optimizer. The loss has the softmax of the outputs in it."""
+    """Return a network with PyTorch's default weights, and its optimizer. The loss includes the output's softmax."""
     torch.manual_seed(0)
     layers: list[Any] = []
     for width, next_width in itertools.pairwise(setting.sizes[:-1]):
@@ -122,7 +123,7 @@ def model_and_descent(setting: Setting, config: Config) -> tuple[Any, Any]:
 
 
 def train(model: Any, descent: Any, x: Any, labels: Any, order: Any, batch: int) -> None:
-    """Make a step for every batch of the rows in this order."""
+    """Take one step for each batch of the rows, in this order."""
     loss = torch.nn.CrossEntropyLoss()
     for chosen in order.split(batch):
         descent.zero_grad()

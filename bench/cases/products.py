@@ -1,0 +1,150 @@
+"""Cases of matrix products: the Gram matrix, the cross product, and components of bytes."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+import bpls_fast as bf
+from bpls_fast import _core
+
+from ..measure.case import Array, Call, Case, relative_error
+from ..measure.libraries import scipy_linalg, torch
+from . import images
+
+ERROR_BLOCK = images.ROWS
+"""Rows that are converted to float64 at a time."""
+
+
+# ---- gram
+
+
+def gram_error(A: Array) -> Callable[[Array], float]:
+    exact = np.zeros((A.shape[1], A.shape[1]))
+    for first in range(0, len(A), ERROR_BLOCK):
+        wide = A[first : first + ERROR_BLOCK].astype(np.float64)
+        exact += wide.T @ wide
+    # syrk fills one triangle only.
+    return lambda G: relative_error(np.triu(G), np.triu(exact))
+
+
+def numpy_gram(A: Array) -> Sequence[Call]:
+    return [lambda: A.T @ A]
+
+
+def scipy_gram(A: Array) -> Sequence[Call]:
+    by_columns = np.asfortranarray(A)
+    syrk = scipy_linalg.blas.ssyrk if A.dtype == np.float32 else scipy_linalg.blas.dsyrk
+    return [lambda: syrk(1.0, A.T), lambda: syrk(1.0, by_columns, trans=1)]
+
+
+def torch_gram(A: Array) -> Sequence[Call]:
+    X = torch.from_numpy(A)
+    G = torch.empty((A.shape[1], A.shape[1]), dtype=X.dtype)
+    return [lambda: X.T @ X, lambda: torch.mm(X.T, X, out=G)]
+
+
+def gram_case(
+    dtype: str,
+    rows: int,
+    cols: int,
+    *,
+    of_images: bool = False,
+    bare: bool = False,
+    rounds: int = 15,
+) -> Case:
+    return Case(
+        kernel="gram",
+        dtype=dtype,
+        size=images.shape_text(rows, cols, of_images=of_images),
+        make_arrays=lambda: (images.rows_of(dtype, rows, cols, of_images=of_images),),
+        ours=bf.gram,
+        others={"numpy": numpy_gram, "scipy": scipy_gram, "torch": torch_gram},
+        make_error=gram_error,
+        tolerance=1e-12 if dtype == "float64" else 1e-4,
+        operations=0 if of_images else rows * cols * cols,
+        arithmetic=dtype,
+        exact=dtype == "uint8",
+        bare=_core.time_gram if bare else None,
+        rounds=rounds,
+        rows=None if of_images else rows,
+        cols=None if of_images else cols,
+    )
+
+
+# ---- cross
+
+
+def cross_error(A: Array, D: Array) -> Callable[[Array], float]:
+    exact = A.T.astype(np.float64) @ D
+    return lambda C: relative_error(C, exact)
+
+
+def numpy_cross(A: Array, D: Array) -> Sequence[Call]:
+    return [lambda: A.T @ D, lambda: (D.T @ A).T]
+
+
+def torch_cross(A: Array, D: Array) -> Sequence[Call]:
+    X, Y = torch.from_numpy(A), torch.from_numpy(D)
+    return [lambda: X.T @ Y, lambda: (Y.T @ X).T]
+
+
+def cross_case(dtype: str, rows: int, outputs: int, *, of_images: bool = True) -> Case:
+    def arrays() -> tuple[Array, ...]:
+        D = np.random.default_rng(1).standard_normal((rows, outputs), np.float32)
+        return images.rows_of(dtype, rows, of_images=of_images), D
+
+    return Case(
+        kernel="cross",
+        dtype=dtype,
+        size=f"{images.shape_text(rows, of_images=of_images)}, {outputs} columns",
+        make_arrays=arrays,
+        ours=bf.cross,
+        others={"numpy": numpy_cross, "torch": torch_cross},
+        make_error=cross_error,
+        tolerance=1e-4,
+        operations=0 if of_images else 2 * rows * images.PIXELS * outputs,
+    )
+
+
+# ---- components: bytes times int8, which has a unit for each column
+
+
+def integer_product(A: Array, W: Array, units: Array, floats: Array, n_threads: int) -> Array:
+    if A.dtype == np.uint8:
+        return _core.linear_bytes(A, W, units, n_threads)
+    return bf.linear(A, floats, n_threads=n_threads)
+
+
+def numpy_components(A: Array, W: Array, units: Array, floats: Array) -> Sequence[Call]:
+    return [lambda: A @ floats]
+
+
+def torch_components(A: Array, W: Array, units: Array, floats: Array) -> Sequence[Call]:
+    X, V = torch.from_numpy(A), torch.from_numpy(floats)
+    return [lambda: X @ V]
+
+
+def components_error(A: Array, W: Array, units: Array, floats: Array) -> Callable[[Array], float]:
+    exact = (A.astype(np.float64) @ W) * units
+    return lambda P: relative_error(P, exact)
+
+
+def components_case(rows: int, components: int, *, of_images: bool = True) -> Case:
+    def arrays() -> tuple[Array, ...]:
+        random = np.random.default_rng(1)
+        W = random.integers(-127, 128, (images.PIXELS, components)).astype(np.int8)
+        units = random.uniform(0.5, 1.5, components).astype(np.float32)
+        return images.rows_of("uint8", rows, of_images=of_images), W, units, W * units
+
+    return Case(
+        kernel="components",
+        dtype="uint8",
+        size=f"{images.shape_text(rows, of_images=of_images)} -> {components}",
+        make_arrays=arrays,
+        ours=integer_product,
+        others={"numpy": numpy_components, "torch": torch_components},
+        make_error=components_error,
+        tolerance=1e-4,
+        operations=0 if of_images else 2 * rows * images.PIXELS * components,
+        arithmetic="uint8",
+    )

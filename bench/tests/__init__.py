@@ -1,0 +1,1 @@
+"""Tests of the benchmarks themselves: rounds, curves, the report and the comparison."""
