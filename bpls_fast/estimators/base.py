@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -95,6 +96,11 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
 
     _STREAM_STATE: tuple[str, ...] = ("_stream", "_first_rows", "_offset", "_row_type")
 
+    def _check_parameters(self) -> None:
+        """Validate the parameters, unless scikit-learn's configuration says to skip that."""
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+
     def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> TrainingRows:
         """Validate rows to train on; set `n_features_in_` and `feature_names_in_`."""
         X, y = validate_data(self, X, y=y, dtype=ROW_TYPES, **options)
@@ -155,11 +161,6 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         self._stream, self._first_rows, self._fitted = None, None, True
 
     # ---- partial_fit
-
-    def _validate_stream_params(self) -> None:
-        """Validate the parameters where a stream begins; as in scikit-learn, later calls do not pay for it again."""
-        if self._stream is None:
-            self._validate_params()
 
     @contextlib.contextmanager
     def _restored_on_error(self) -> Iterator[None]:

@@ -133,7 +133,7 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         BPLSClassifier
             The estimator itself.
         """
-        self._validate_params()
+        self._check_parameters()
         rows = self._validated(X, y, sample_weight)
         check_classification_targets(rows.y)
         classes = np.unique(rows.y)
@@ -175,7 +175,8 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         BPLSClassifier
             The estimator itself.
         """
-        self._validate_stream_params()
+        if self._stream is None:  # later calls do not pay for it again
+            self._check_parameters()
         fitted = hasattr(self, "network_")
         if not fitted and classes is None:
             raise ValueError(

@@ -31,7 +31,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_passes": [Interval(Real, 0, np.inf, closed="right")],
     "eps": [Interval(Real, 0, None, closed="left"), None],
     "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     "n_iter_no_change": [COUNT],
     "warm_start": ["boolean"],
     "forgetting": [Interval(Real, 0, 1, closed="both")],

@@ -98,7 +98,7 @@ random_state, backend, verbose
         BPLSRegressor
             The estimator itself.
         """
-        self._validate_params()
+        self._check_parameters()
         rows = self._validated(X, y, sample_weight, multi_output=True, y_numeric=True)
         Y = rows.y.reshape(len(rows.y), -1)
         scale = OutputScale.of(Y, rows.sample_weight)
@@ -128,7 +128,8 @@ random_state, backend, verbose
         BPLSRegressor
             The estimator itself.
         """
-        self._validate_stream_params()
+        if self._stream is None:  # later calls do not pay for it again
+            self._check_parameters()
         fitted = hasattr(self, "network_")
         rows = self._validated(
             X, y, sample_weight, multi_output=True, y_numeric=True, reset=not fitted

@@ -110,7 +110,13 @@ def _shared(start: Start, weights: Array | None, parameters: Parameters) -> dict
 def _train_refined(
     start: Start, y: Array, weights: Array | None, parameters: Parameters
 ) -> FitReport:
-    held_out = parameters["validation_fraction"] if parameters["early_stopping"] else 0.0
+    held_out = 0.0
+    if parameters["early_stopping"]:
+        held_out = parameters["validation_fraction"]
+        if not held_out:
+            raise ValueError(
+                f"validation_fraction is {held_out!r}; expected a number above 0 and below 1"
+            )
     return fit_refined(
         start.net,
         start.X,

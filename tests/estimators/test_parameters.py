@@ -9,6 +9,7 @@ import bpls_fast as bf
 from tests.support.subprocesses import output_of, run_code
 
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
+from sklearn import config_context
 from sklearn.utils._param_validation import InvalidParameterError
 
 from bpls_fast.training.methods import METHODS
@@ -52,7 +53,7 @@ def test_a_wrong_parameter_is_named_by_fit(estimator, arguments, message, wine):
         ("eps", np.inf),
         ("eps", "auto"),
         ("early_stopping", 1),
-        ("validation_fraction", 0),
+        ("validation_fraction", -0.1),
         ("validation_fraction", 1.0),
         ("n_iter_no_change", 0),
         ("warm_start", "yes"),
@@ -84,6 +85,19 @@ def test_a_parameter_outside_its_constraints_is_named_by_scikit_learns_error(
 def test_a_parameter_of_one_estimator_has_constraints(estimator, parameter, value, wine):
     with pytest.raises(InvalidParameterError, match=f"The '{parameter}' parameter"):
         estimator(**{parameter: value}).fit(*wine)
+
+
+@each_estimator
+def test_early_stopping_needs_validation_rows(estimator, wine):
+    assert estimator(validation_fraction=0, random_state=0).fit(*wine).score(*wine) > 0.9
+    with pytest.raises(ValueError, match="validation_fraction is 0; expected a number above 0"):
+        estimator(validation_fraction=0, early_stopping=True).fit(*wine)
+
+
+@each_estimator
+def test_scikit_learn_can_be_told_to_skip_the_validation_of_parameters(estimator, wine):
+    with config_context(skip_parameter_validation=True):
+        assert estimator(verbose=False, target="both", random_state=0).fit(*wine)
 
 
 def test_a_class_weight_for_an_unknown_label_is_refused(wine):
