@@ -1,5 +1,14 @@
 """The scikit-learn estimators; they need scikit-learn."""
 
-from bpls_fast.estimators.base import BPLSClassifier, BPLSRegressor
+try:
+    import sklearn as sklearn
+except ImportError as error:
+    raise ImportError(
+        "the estimators need scikit-learn, install it with: pip install 'bpls_fast[sklearn]'"
+    ) from error
+
+from bpls_fast import threadpools as threadpools  # scikit-learn has loaded threadpoolctl
+from bpls_fast.estimators.classifier import BPLSClassifier
+from bpls_fast.estimators.regressor import BPLSRegressor
 
 __all__ = ["BPLSClassifier", "BPLSRegressor"]

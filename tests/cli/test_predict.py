@@ -97,7 +97,7 @@ def test_a_saved_network_has_the_test_accuracy_that_train_printed(
         (None, ""),
         (["even", "odd"], "such as 'even'"),
         ([False, True], "such as False"),
-        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is told"),
+        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "no accuracy is printed"),
     ],
 )
 def test_no_accuracy_is_told_where_no_class_can_be_a_label(

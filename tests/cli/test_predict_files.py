@@ -66,7 +66,7 @@ def test_a_csv_that_is_no_text_is_named(
 ) -> None:
     data = tmp_path / "rows.csv"
     data.write_bytes(b"a,b\n1,2\xff\n")
-    assert "rows.csv is no text in UTF-8: byte 7 is 0xff" in failure(capsys, "predict", model, data)
+    assert "rows.csv is not UTF-8 text: byte 7 is 0xff" in failure(capsys, "predict", model, data)
     data.write_text("1," + "2" * 200_000)  # more than a cell may hold
     assert "rows.csv cannot be read in line 1" in failure(capsys, "predict", model, data)
 

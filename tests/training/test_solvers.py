@@ -8,16 +8,18 @@ import bpls_fast as bf
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
 from sklearn.datasets import make_friedman1
 
-from bpls_fast.estimators.base import BLOCK, EPS_GRID, Start, _cross_validated_eps, _moments
 from bpls_fast.training.bpls.algorithm1 import REFINEMENTS
+from bpls_fast.training.bpls.default_ridge import EPS_GRID, cross_validated_eps
+from bpls_fast.training.moments import BLOCK_ROWS, moments
+from bpls_fast.training.start import Start
 
 
 def test_moments_are_those_of_the_weighted_columns():
     random = np.random.default_rng(0)
-    X = random.normal(5, [1e-3, 1, 1e3], size=(2 * BLOCK + 7, 3))
+    X = random.normal(5, [1e-3, 1, 1e3], size=(2 * BLOCK_ROWS + 7, 3))
     weights = random.integers(0, 4, len(X)).astype(float)
     repeated = np.repeat(X, weights.astype(int), axis=0)
-    for given, rows in ((_moments(X, weights), repeated), (_moments(X, None), X)):
+    for given, rows in ((moments(X, weights), repeated), (moments(X, None), X)):
         np.testing.assert_allclose(given, (rows.mean(axis=0), rows.std(axis=0)), rtol=1e-9)
 
 
@@ -38,7 +40,7 @@ def test_the_ridge_is_the_one_that_cross_validation_prefers(noise):
     X, y = make_friedman1(120, noise=noise, random_state=0)
     Y = ((y - y.mean()) / y.std())[:, np.newaxis]
     net = bf.Network([10, 30, 1], activation="tanh", output_activation="identity", seed=0)
-    eps = _cross_validated_eps(Start(net, X, np.zeros(10), 0), Y, None)
+    eps = cross_validated_eps(Start(net, X, np.zeros(10), 0), Y, None)
     A = net.layer_inputs(X)[-1]
     errors = [generalized_cross_validation(A, Y, candidate) for candidate in EPS_GRID]
     assert eps == EPS_GRID[np.argmin(errors)]

@@ -1,0 +1,238 @@
+"""The training methods that the estimators and the command line offer.
+
+A new method needs its own module and an entry in `METHODS`: the values of the estimators' parameter `method`, the
+choices of `bpls-fast train --method` and the options that belong to one method alone all follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bpls_fast.training.bpls.algorithm1 import fit_injective
+from bpls_fast.training.bpls.algorithm2 import fit_classifier
+from bpls_fast.training.bpls.backward_sweep import CHOICES, TARGETS
+from bpls_fast.training.bpls.default_ridge import cross_validated_eps
+from bpls_fast.training.data import Array
+from bpls_fast.training.refined.fit import fit_refined
+from bpls_fast.training.refined.stream import Stream
+from bpls_fast.training.report import FitReport
+from bpls_fast.training.start import Start
+
+__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement"]
+
+Parameters = Mapping[str, Any]
+"""An estimator's parameters by name; None asks for the default of the method."""
+
+Trainer = Callable[[Start, Array, Array | None, Parameters], FitReport]
+"""Trains the network of a start, in place, on targets or labels and the weights of the rows."""
+
+REFINED_EPS = 7.0
+PAPER_CLASSIFIER_EPS, PAPER_MAX_ITER = 1e-5, 15
+"""What the estimators set where a parameter is None."""
+
+
+class Requirement(NamedTuple):
+    """An option that must have a certain value for another one to have an effect."""
+
+    flag: str
+    value: str
+    otherwise: str
+    """What is wrong with any other value, for the error message."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a method adds to `bpls-fast train`."""
+
+    flag: str
+    argument: str
+    """The argument of the fit function that it sets."""
+    values: type[bool] | type[int] | type[float] | tuple[str, ...]
+    """What it takes: nothing (bool), a whole number >= 1 (int), a number above 0 (float), or one of some words."""
+    help: str
+    requires: Requirement | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train a network.
+
+    Attributes
+    ----------
+    name : str
+        The value of `method` in the estimators and of `--method` on the command line.
+    title : str
+        What it is, in a few words.
+    fit_labels : function
+        The public function that trains a network on rows and labels, with its own defaults.
+    max_iter : str
+        The argument of `fit_labels` that limits the sweeps.
+    default_max_iter : str
+        Its default on the command line, in words.
+    train_classifier, train_regressor : function
+        Train for an estimator. Parameters that the method has no use for are ignored.
+    open_stream : function
+        Return the stream that `partial_fit` adds rows to.
+    can_continue : bool
+        Whether `warm_start=True` is possible.
+    options : tuple of Option
+        What it adds to `bpls-fast train`.
+    """
+
+    name: str
+    title: str
+    fit_labels: Callable[..., FitReport]
+    max_iter: str
+    default_max_iter: str
+    train_classifier: Trainer
+    train_regressor: Trainer
+    open_stream: Callable[[Start, Parameters], Stream]
+    can_continue: bool
+    options: tuple[Option, ...]
+
+
+def _given(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+def _shared(start: Start, weights: Array | None, parameters: Parameters) -> dict[str, Any]:
+    """Return the arguments that every fit function has."""
+    return {
+        "standardize": start.standardize,
+        "sample_weight": weights,
+        "backend": parameters["backend"],
+        "verbose": parameters["verbose"],
+    }
+
+
+def _train_refined(
+    start: Start, y: Array, weights: Array | None, parameters: Parameters
+) -> FitReport:
+    held_out = 0.0
+    if parameters["early_stopping"]:
+        held_out = parameters["validation_fraction"]
+        if not held_out:
+            raise ValueError(
+                f"validation_fraction is {held_out!r}; expected a number above 0 and below 1"
+            )
+    return fit_refined(
+        start.net,
+        start.X,
+        y,
+        max_passes=parameters["max_passes"],
+        max_sweeps=parameters["max_iter"],
+        eps=_given(parameters["eps"], REFINED_EPS),
+        start="network" if start.is_trained else "scaled",
+        validation_fraction=held_out,
+        patience=parameters["n_iter_no_change"],
+        class_weight=parameters.get("class_weight"),
+        seed=start.seed,
+        **_shared(start, weights, parameters),
+    )
+
+
+def _open_refined_stream(start: Start, parameters: Parameters) -> Stream:
+    return Stream(
+        start.net,
+        start="network" if start.is_trained else "scaled",
+        eps=_given(parameters["eps"], REFINED_EPS),
+        forgetting=parameters["forgetting"],
+        standardize=start.standardize,
+        seed=start.seed,
+    )
+
+
+def _train_algorithm2(
+    start: Start, labels: Array, weights: Array | None, parameters: Parameters
+) -> FitReport:
+    return fit_classifier(
+        start.net,
+        start.X,
+        labels,
+        max_iter=_given(parameters["max_iter"], PAPER_MAX_ITER),
+        eps=_given(parameters["eps"], PAPER_CLASSIFIER_EPS),
+        class_weight=parameters["class_weight"],
+        **_targets(parameters),
+        **_shared(start, weights, parameters),
+    )
+
+
+def _train_algorithm1(
+    start: Start, Y: Array, weights: Array | None, parameters: Parameters
+) -> FitReport:
+    eps = parameters["eps"]
+    return fit_injective(
+        start.net,
+        start.X,
+        Y,
+        eps=cross_validated_eps(start, Y, weights) if eps is None else eps,
+        safeguard=parameters["safeguard"],
+        **_targets(parameters),
+        **_shared(start, weights, parameters),
+    )
+
+
+def _targets(parameters: Parameters) -> dict[str, Any]:
+    return {name: parameters[name] for name in ("target", "choose_output", "margin")}
+
+
+REFINED = Method(
+    name="refined",
+    title="refined sweeps",
+    fit_labels=fit_refined,
+    max_iter="max_sweeps",
+    default_max_iter="as many as --passes allows",
+    train_classifier=_train_refined,
+    train_regressor=_train_refined,
+    open_stream=_open_refined_stream,
+    can_continue=True,
+    options=(
+        Option("--passes", "max_passes", float, "passes over the data at most; 5 by default"),
+    ),
+)
+
+PAPER = Method(
+    name="paper",
+    title="the paper's Algorithm 2",
+    fit_labels=fit_classifier,
+    max_iter="max_iter",
+    default_max_iter="15",
+    train_classifier=_train_algorithm2,
+    train_regressor=_train_algorithm1,
+    open_stream=_open_refined_stream,
+    can_continue=False,
+    options=(
+        Option(
+            "--full-sweeps",
+            "full_sweeps",
+            int,
+            "sweeps over all rows; 3 by default, the paper has 1",
+        ),
+        Option(
+            "--resolve",
+            "resolve",
+            bool,
+            "solve each layer except the first again on its updated matrix, as the paper does",
+        ),
+        Option(
+            "--target",
+            "target",
+            TARGETS,
+            "the target of hidden layers: from all outputs at once (joint, the default), or from one by the paper's "
+            "formula",
+        ),
+        Option(
+            "--choose-output",
+            "choose_output",
+            CHOICES,
+            "the output that per_output takes; mean by default",
+            Requirement("--target", "per_output", "--target is joint, which takes all outputs"),
+        ),
+    ),
+)
+
+METHODS: Mapping[str, Method] = {method.name: method for method in (REFINED, PAPER)}
+
+DEFAULT_METHOD = REFINED.name
