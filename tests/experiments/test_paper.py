@@ -263,6 +263,7 @@ def test_networks_start_as_the_paper_says(root: Path) -> None:
     assert np.array_equal(net.weights[0], bf.Network([784, 100, 70, 10], seed=3).weights[0])
 
 
+@pytest.mark.thorough
 def test_one_seed_reaches_the_papers_table_1_on_the_real_images(real_root: Path) -> None:
     rows = paper.table1(image_sets(real_root), seeds=1)
     assert len(rows) == 16
