@@ -41,8 +41,8 @@ class NonzeroList {
     }
 
  private:
-    static constexpr int gain =
-        8;  // one step in so many must be zero: reading the list costs time, too
+    // One step in so many must be zero to be worth the detour through the list.
+    static constexpr int gain = 8;
 
     int* list_ = nullptr;
     int searches_in_vain_ = 0;

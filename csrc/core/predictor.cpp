@@ -15,8 +15,8 @@
 namespace bpls {
 namespace {
 
-constexpr double byte_scale =
-    1.0 / 255;  // of bytes, where the network has no scale of its own: to [0, 1]
+// The scale of bytes where the network has none of its own: to [0, 1].
+constexpr double byte_scale = 1.0 / 255;
 
 // What a strip of rows needs on its way: a copy of them as T, where they are not read in place, and the values of two
 // layers.

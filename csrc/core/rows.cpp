@@ -12,8 +12,8 @@ namespace bpls {
 namespace {
 
 constexpr std::size_t bytes_of_item = 128u << 10;  // that a thread copies at a time, about
-constexpr std::size_t bytes_of_thread =
-    256u << 10;  // copying fewer takes less time than a thread takes to start
+// Copying fewer bytes takes less time than starting a thread.
+constexpr std::size_t bytes_of_thread = 256u << 10;
 
 }  // namespace
 

@@ -14,10 +14,10 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t max_cols =
-    16;  // right-hand sides in scratch memory at a time: a group stays in the first two caches
-constexpr std::size_t groups_of_piece =
-    8;  // that a thread takes at a time: small groups would end too soon
+// Right-hand sides in scratch memory at a time, so that a group stays in the first two caches.
+constexpr std::size_t max_cols = 16;
+// Groups that a thread takes at a time: one alone would be done too soon.
+constexpr std::size_t groups_of_piece = 8;
 
 // Views a matrix whose rows follow each other without a gap as one row, which is interleaved in longer blocks.
 ConstMatrix flat(ConstMatrix matrix) noexcept {

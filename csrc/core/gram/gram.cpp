@@ -30,8 +30,8 @@ const kernels::Product& gram_product(DType a, bool weighted) {
 // Whether tiles can read whole vectors of a matrix where it lies: it has the product's own type, and its rows do not all
 // fall into a few sets of the second cache.
 bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
-    constexpr std::ptrdiff_t colliding =
-        8192;  // bytes: rows at multiples of this share a few cache sets
+    // Bytes: rows at multiples of this share a few cache sets.
+    constexpr std::ptrdiff_t colliding = 8192;
     return size_of(A.dtype) == product.panels.element && readable_in_place(A) &&
            A.row_stride % colliding != 0;
 }

@@ -6,8 +6,8 @@
 namespace bpls::gram_detail {
 namespace {
 
-constexpr std::size_t fewest_columns =
-    64;  // a narrower matrix is multiplied faster than it is searched
+// A narrower matrix is multiplied faster than it is searched.
+constexpr std::size_t fewest_columns = 64;
 constexpr std::size_t sample_rows = 64;  // rows before the first decision to give up
 // Rows between later decisions. A decision looks at all columns, which costs as much as merging a row or two.
 constexpr std::size_t rows_between_decisions = 8 * sample_rows;

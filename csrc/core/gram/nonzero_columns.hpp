@@ -47,8 +47,8 @@ class NonzeroColumns {
     std::size_t most_runs() const noexcept { return A_->cols / (smallest_gap + 1) + 1; }
 
  private:
-    static constexpr std::size_t smallest_gap =
-        4;  // columns; fewer zero ones are kept: runs cost time, too
+    // Fewer zero columns than this are kept between others: a run costs time, too.
+    static constexpr std::size_t smallest_gap = 4;
 
     void merge(Range rows) noexcept;
     bool is_nonzero(std::size_t column) const noexcept;

@@ -57,6 +57,9 @@ void pack_rows(const PartialSums& sums, std::size_t set, std::size_t row, int ro
     const ProductTask& task = *block.task;
     const PanelLayout& layout = block.layout;
     const kernels::Panels& panels = *layout.panels;
+    unsigned char* const left_panels = sums.left_panels(set);
+    unsigned char* const right_panels = sums.right_panels(set);
+    const Range right{block.right.begin + block.in_place, block.right.end};
     const double* weights = convert_weights(sums, row, rows);
     for (int done = 0; done < rows; done += rows_at_a_time) {
         const int count = std::min(rows_at_a_time, rows - done);
@@ -72,16 +75,16 @@ void pack_rows(const PartialSums& sums, std::size_t set, std::size_t row, int ro
         const double* weight = weights ? weights + done : nullptr;
         if (block.packs_left)
             pack_side(task.left, sums.nonzero.left, block.left, task.transposed ? weight : nullptr,
-                      sums.left_panels(set));
-        pack_side(task.right, sums.nonzero.right,
-                  {block.right.begin + block.in_place, block.right.end},
-                  task.transposed ? nullptr : weight, sums.right_panels(set));
+                      left_panels);
+        pack_side(task.right, sums.nonzero.right, right, task.transposed ? nullptr : weight,
+                  right_panels);
     }
     if (!block.sums_columns()) return;
+    unsigned char* panel = task.transposed ? left_panels : right_panels;
+    double* out = sums.column_sums();
     const std::size_t columns = columns_in(sums.weighted_runs(), block.weighted_range());
-    for (std::size_t panel = 0; panel < layout.count(columns); ++panel)
-        task.product.column_sums(sums.weighted_panels(set) + panel * layout.bytes,
-                                 steps_of(panels, rows), sums.column_sums() + panel * layout.width);
+    for (std::size_t j = 0; j < columns; j += layout.width, panel += layout.bytes)
+        task.product.column_sums(panel, steps_of(panels, rows), out + j);
 }
 
 }  // namespace bpls::gram_detail

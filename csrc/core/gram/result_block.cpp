@@ -6,12 +6,12 @@
 namespace bpls::gram_detail {
 namespace {
 
-constexpr std::size_t small_sums =
-    256u << 10;  // bytes of sums that stay in the second cache as one group
-constexpr std::size_t panels_limit =
-    6u << 20;  // bytes of the panel sets of a block: a part of the last cache
-constexpr std::size_t most_panel_sets =
-    8;  // more gain nothing: a group's sums are read and written once a chunk
+// Bytes of sums that stay in the second cache as one group.
+constexpr std::size_t small_sums = 256u << 10;
+// Bytes of the panel sets of a block: a part of the last cache.
+constexpr std::size_t panels_limit = 6u << 20;
+// More sets gain nothing: the sums of a group are read and written once per chunk.
+constexpr std::size_t most_panel_sets = 8;
 
 }  // namespace
 

@@ -86,9 +86,6 @@ struct PartialSums {
     unsigned char* right_panels(std::size_t set) const noexcept {
         return left_panels(set) + block.left_bytes();
     }
-    unsigned char* weighted_panels(std::size_t set) const noexcept {
-        return block.task->transposed ? left_panels(set) : right_panels(set);
-    }
     double* row_weights() const noexcept {
         return reinterpret_cast<double*>(scratch + block.weights_offset());
     }

@@ -13,8 +13,8 @@
 namespace bpls::gram_detail {
 namespace {
 
-constexpr std::size_t rows_to_add =
-    64;  // of the result, which a thread adds up at a time where all share that
+// Rows of the result that a thread adds up at a time, where all threads share them.
+constexpr std::size_t rows_to_add = 64;
 
 // What a thread works with.
 struct Worker {
