@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import bpls_fast as bf
 from bpls_fast import kernels
-from bpls_fast.sweep import corrected
+from bpls_fast.training.bpls.backward_sweep import corrected
 
 Array = NDArray[Any]
 

@@ -30,10 +30,10 @@ from settings import PAPERS
 
 import bpls_fast as bf
 from bpls_fast.datasets import DataSet
-from bpls_fast.paper import PROBLEMS, gradient
-from bpls_fast.paper.images import TIMED, start
-from bpls_fast.paper.published import GRADIENT_METHODS, TABLE2
-from bpls_fast.paper.toy import SIZES, Problem
+from bpls_fast.experiments import PROBLEMS, gradient
+from bpls_fast.experiments.images import TIMED, start
+from bpls_fast.experiments.published import GRADIENT_METHODS, TABLE2
+from bpls_fast.experiments.toy import SIZES, Problem
 
 pytestmark = [pytest.mark.usefixtures("fashion"), recorded]
 

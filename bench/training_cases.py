@@ -15,9 +15,9 @@ from kernel_cases import SMALL, Array, Call, Case, largest
 from same_algorithm import InNumpy, InTorch, Library
 
 import bpls_fast as bf
-from bpls_fast.report import Recorder
-from bpls_fast.samples import class_targets
-from bpls_fast.sweep import Sweep
+from bpls_fast.training.report import Recorder
+from bpls_fast.training.data import class_targets
+from bpls_fast.training.bpls.backward_sweep import Sweep
 
 HIDDEN = (30, 20) if SMALL else (100, 70)
 ROWS = 2000 if SMALL else images.ROWS

@@ -14,15 +14,25 @@ except ModuleNotFoundError as error:
         f"{__path__[0]} has no compiled extension: it is the source tree, not an installed package. "
         "Start Python in another folder, or install with: pip install -e ."
     ) from error
-from bpls_fast.activation import Activation, activations
-from bpls_fast.classifier import fit_classifier
 from bpls_fast.configuration import config, get_cmake_dir, get_include, get_libs, show_config
-from bpls_fast.injective import fit_injective
-from bpls_fast.kernels import cross, gram, linear, solve, solve_batched, solve_layer, tangent
-from bpls_fast.network import Cost, Network
-from bpls_fast.predictor import Predictor
-from bpls_fast.refined import fit_refined
-from bpls_fast.report import FitReport
+from bpls_fast.kernels import (
+    Activation,
+    NonFiniteError,
+    activations,
+    cross,
+    gram,
+    linear,
+    solve,
+    solve_batched,
+    solve_layer,
+    tangent,
+)
+from bpls_fast.network import Network, Predictor
+from bpls_fast.training.bpls.algorithm1 import fit_injective
+from bpls_fast.training.bpls.algorithm2 import fit_classifier
+from bpls_fast.training.cost import Cost
+from bpls_fast.training.refined.fit import fit_refined
+from bpls_fast.training.report import FitReport
 
 if TYPE_CHECKING:
     from bpls_fast import datasets as datasets
@@ -34,6 +44,7 @@ __all__ = [
     "Cost",
     "FitReport",
     "Network",
+    "NonFiniteError",
     "Predictor",
     "__version__",
     "activations",

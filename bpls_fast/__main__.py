@@ -2,7 +2,7 @@
 
 import sys
 
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

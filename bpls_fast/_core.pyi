@@ -1,4 +1,4 @@
-# The compiled extension. Arguments are positional; bpls_fast.kernels and bpls_fast.activation are their public faces.
+# The compiled extension. Arguments are positional; bpls_fast.kernels is its public face.
 from typing import Any
 
 import numpy as np
@@ -6,6 +6,8 @@ from numpy import float64
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __version__: str
+
+class NonFiniteError(ValueError): ...
 
 def config() -> dict[str, Any]: ...
 def get_num_threads() -> int: ...
@@ -76,6 +78,8 @@ def linear_bytes(
 def take_rows(
     X: NDArray[Any], rows: NDArray[np.intp], out: NDArray[Any], n_threads: int | None, /
 ) -> None: ...
+# Name, domain, range, and whether it is injective.
+def activations() -> list[tuple[str, tuple[float, float], tuple[float, float], bool]]: ...
 def forward(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
 def derivative(activation: str, z: ArrayLike, n_threads: int | None, /) -> NDArray[Any]: ...
 def jacobian(

@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 
-from bpls_fast.formats import protobuf
+from bpls_fast.network.formats import protobuf
 
 EXTREMES = [
     0,

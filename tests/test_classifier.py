@@ -16,9 +16,9 @@ from required import real_images
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-from bpls_fast.classifier import MARGIN_SHARES
-from bpls_fast.paper import TABLE1
-from bpls_fast.sweep import Sweep
+from bpls_fast.experiments import TABLE1
+from bpls_fast.training.bpls.algorithm2 import MARGIN_SHARES
+from bpls_fast.training.bpls.backward_sweep import Sweep
 
 NAMES = list(ACTIVATIONS)
 CHOICES = ["mean", "last", "label", "cyclic", "least_squares", "damped"]

@@ -14,7 +14,7 @@ import pytest
 from subprocesses import Finished, output_of, run, run_code, run_python
 
 import bpls_fast as bf
-from bpls_fast.command_line import main
+from bpls_fast.cli import main
 
 needs_sklearn = pytest.mark.skipif(
     importlib.util.find_spec("sklearn") is None, reason="digits is scikit-learn's"

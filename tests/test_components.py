@@ -5,8 +5,9 @@ import pytest
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-from bpls_fast import _core, refined
-from bpls_fast.components import ROUND, leading_components, variance
+import bpls_fast.training.refined.fit as refined
+from bpls_fast import _core
+from bpls_fast.training.refined.components import ROUND, leading_components, variance
 
 
 def wide_rows(count=6000, kind="uint8", seed=0):

@@ -14,7 +14,7 @@ import pytest
 from subprocesses import output_of, run_code, run_python
 
 import bpls_fast as bf
-from bpls_fast import backend
+import bpls_fast.kernels.backend as backend
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(bf.__file__).parent

@@ -23,8 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bpls_fast.estimators import BLOCK, EPS_GRID, Start, _cross_validated_eps, _moments
-from bpls_fast.injective import REFINEMENTS
+from bpls_fast.estimators.base import BLOCK, EPS_GRID, Start, _cross_validated_eps, _moments
+from bpls_fast.training.bpls.algorithm1 import REFINEMENTS
 
 SEEDS = range(5)
 ESTIMATORS = [bf.BPLSClassifier, bf.BPLSRegressor]

@@ -13,8 +13,9 @@ from reference import ACTIVATIONS
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-import bpls_fast.sweep
-from bpls_fast.sweep import Sweep, pseudo_inverse
+import bpls_fast.training.bpls.backward_sweep
+from bpls_fast.training.bpls.backward_sweep import Sweep
+from bpls_fast.training.solvers import pseudo_inverse
 
 NAMES = list(ACTIVATIONS)
 # Their targets are of moderate size, and layers do not depend linearly on each other: rounding stays small.
@@ -369,7 +370,7 @@ def test_a_system_that_no_ridge_can_save_is_an_error_and_leaves_the_network_alon
         tried.append(eps)
         raise np.linalg.LinAlgError("pivot 1 of 3 is -1")
 
-    monkeypatch.setattr(bpls_fast.sweep, "solve", fail)
+    monkeypatch.setattr(bpls_fast.training.bpls.backward_sweep, "solve", fail)
     X, Y = wave()
     net = bf.Network([3, 4, 2], "tanh", "identity")
     before = [W.copy() for W in net.weights]

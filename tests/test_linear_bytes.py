@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpls_fast import _core
-from bpls_fast.backend import take
-from bpls_fast.components import MOST_COLUMNS
+from bpls_fast.kernels.backend import take
+from bpls_fast.training.refined.components import MOST_COLUMNS
 
 
 def linear_bytes(A, W, scale, n_threads=None):

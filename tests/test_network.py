@@ -12,9 +12,9 @@ from reference import ACTIVATIONS, in_layout
 
 import bpls_fast as bf
 import bpls_fast.network
-import bpls_fast.sweep
-from bpls_fast.report import PHASES, Recorder
-from bpls_fast.sweep import Sweep
+import bpls_fast.training.bpls.backward_sweep
+from bpls_fast.training.bpls.backward_sweep import Sweep
+from bpls_fast.training.report import PHASES, Recorder
 
 NAMES = list(ACTIVATIONS)
 
@@ -266,7 +266,7 @@ class Counter(Recorder):
         super().__init__("count", 1e-6)
         self.count = dict.fromkeys(PHASES, 0)
         self.current = "forward"
-        for module in (bpls_fast.sweep, bpls_fast.network):
+        for module in (bpls_fast.training.bpls.backward_sweep, bpls_fast.network):
             for name in ("gram", "linear", "residual", "solve"):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, self.counting(name))

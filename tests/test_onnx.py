@@ -6,7 +6,7 @@ from carried import NAMES, ROWS, assert_equal_outputs, network
 from required import round_trip
 
 import bpls_fast as bf
-from bpls_fast.formats import protobuf
+from bpls_fast.network.formats import protobuf
 
 BYTES = np.random.default_rng(7).integers(0, 256, (40, 6), dtype=np.uint8)
 
@@ -81,7 +81,7 @@ def test_weights_too_large_for_float32_are_named(path, tmp_path):
 
 def test_a_model_beyond_the_limit_of_the_format_is_neither_written_nor_read(path, monkeypatch):
     network("tanh").to_onnx(path)
-    monkeypatch.setattr("bpls_fast.formats.onnx.LARGEST", 100)
+    monkeypatch.setattr("bpls_fast.network.formats.onnx.LARGEST", 100)
     with pytest.raises(ValueError, match="an ONNX file holds 100"):
         network("tanh").to_onnx(path)
     with pytest.raises(ValueError, match="an ONNX file holds 100"):

@@ -18,10 +18,10 @@ import pytest
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-from bpls_fast import paper
-from bpls_fast.command_line import main
-from bpls_fast.paper import gradient, plots, toy
-from bpls_fast.paper.images import (
+import bpls_fast.experiments as paper
+from bpls_fast.cli import main
+from bpls_fast.experiments import gradient, plots, toy
+from bpls_fast.experiments.images import (
     DEFAULT,
     TIMED,
     CurvePoint,
@@ -30,10 +30,10 @@ from bpls_fast.paper.images import (
     TimePoint,
     start,
 )
-from bpls_fast.paper.images import LITERAL as LITERAL_2
-from bpls_fast.paper.published import GRADIENT_METHODS
-from bpls_fast.paper.results import as_text, write_csv
-from bpls_fast.paper.toy import LITERAL, ToyError
+from bpls_fast.experiments.images import LITERAL as LITERAL_2
+from bpls_fast.experiments.published import GRADIENT_METHODS
+from bpls_fast.experiments.results import as_text, write_csv
+from bpls_fast.experiments.toy import LITERAL, ToyError
 
 TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not TORCH, reason="PyTorch is not installed")
@@ -167,8 +167,8 @@ def test_more_noise_gives_larger_errors_in_the_order_of_the_sigmas() -> None:
 def test_the_experiments_load_neither_torch_nor_matplotlib_before_they_are_used() -> None:
     finished = run_code("""
         import sys
-        import bpls_fast.paper.plots
-        from bpls_fast.paper import LINEAR, toy_errors
+        import bpls_fast.experiments.plots
+        from bpls_fast.experiments import LINEAR, toy_errors
         toy_errors(LINEAR, runs=2, methods=[])
         print(sorted({"matplotlib", "scipy", "sklearn", "torch"} & set(sys.modules)))
     """)

@@ -7,8 +7,8 @@ from required import real_images
 from subprocesses import output_of, run_code
 
 import bpls_fast as bf
-from bpls_fast import refinement as refinement_module
-from bpls_fast.refined import (
+import bpls_fast.training.refined.sweep as refinement_module
+from bpls_fast.training.refined.fit import (
     FEWEST_SWEEPS,
     OFFSET,
     ROWS_PER_SWEEP,
@@ -16,7 +16,7 @@ from bpls_fast.refined import (
     Samples,
     scaled_start,
 )
-from bpls_fast.refinement import (
+from bpls_fast.training.refined.sweep import (
     DAMPING,
     LATER_RIDGE,
     NEARLY,
@@ -26,7 +26,7 @@ from bpls_fast.refinement import (
     Refinement,
     Rows,
 )
-from bpls_fast.report import Recorder
+from bpls_fast.training.report import Recorder
 
 HIDDEN = ["sigmoid", "tanh", "relu", "leaky_relu", "elu", "softplus", "softmax"]
 PHASES = ("start", "forward", "gram", "solve", "target", "step")

@@ -13,9 +13,9 @@ from reference import ACTIVATIONS, same_bits
 from required import real_images
 
 import bpls_fast as bf
-from bpls_fast import refined
-from bpls_fast.refinement import Refinement
-from bpls_fast.report import TooLargeError
+import bpls_fast.training.refined.fit as refined
+from bpls_fast.training.refined.sweep import Refinement
+from bpls_fast.training.report import TooLargeError
 
 NETWORKS = [
     pytest.param((), "tanh", id="no hidden layer"),

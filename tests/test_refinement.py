@@ -9,8 +9,8 @@ from reference import ACTIVATIONS
 from reference_refined import Problem, Unclear
 
 import bpls_fast as bf
-from bpls_fast.refined import PHASES
-from bpls_fast.refinement import (
+from bpls_fast.training.refined.fit import PHASES
+from bpls_fast.training.refined.sweep import (
     CONJUGACY,
     CONJUGACY_OF_CHUNKS,
     DAMPING,
@@ -18,7 +18,7 @@ from bpls_fast.refinement import (
     Refinement,
     Rows,
 )
-from bpls_fast.report import Recorder
+from bpls_fast.training.report import Recorder
 
 WIDTHS = [(5,), (5, 4), (6, 5, 4)]
 SEEDS = range(4)

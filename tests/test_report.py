@@ -11,7 +11,7 @@ import pytest
 from required import required
 
 import bpls_fast as bf
-from bpls_fast.report import Recorder, TooLargeError
+from bpls_fast.training.report import Recorder, TooLargeError
 
 PHASES = ["forward", "gram", "solve", "target"]
 

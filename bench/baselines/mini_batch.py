@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kernel_cases import PAUSE_SECONDS, SMALL, gradients_allowed, torch
 from settings import Setting, Tensors
 
-from bpls_fast.paper import gradient
+from bpls_fast.experiments import gradient
 
 WARM_UP_STEPS = 20
 

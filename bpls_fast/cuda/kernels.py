@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.backend import by_halves, on_device
 from bpls_fast.cuda import elements, layers, libraries, products, runtime, systems
 from bpls_fast.cuda.array import (
     Array,
@@ -27,6 +26,8 @@ from bpls_fast.cuda.array import (
     parts,
     zeros,
 )
+from bpls_fast.kernels import NonFiniteError
+from bpls_fast.kernels.backend import on_device, split_on_out_of_memory
 
 __all__ = [
     "column_sums",
@@ -311,7 +312,11 @@ def linear(
         result = _layer("forward", activation, rows, W, None, bias, out, check_finite)
         return _written(result, out, A, W)
 
-    return layer(A) if on_device(A) or out is not None else by_halves(layer, np.asarray(A))
+    return (
+        layer(A)
+        if on_device(A) or out is not None
+        else split_on_out_of_memory(layer, np.asarray(A))
+    )
 
 
 def tangent(
@@ -530,7 +535,7 @@ def check_finite(values: Array | HostRows, name: str) -> None:
             at = np.argwhere(~np.isfinite(host))[0]
             kind = "NaN" if np.isnan(host[tuple(at)]) else "infinity"
             at[0] += place.start
-            raise ValueError(f"{name} contains {kind} at {at.tolist()}; expected finite values")
+            raise NonFiniteError(f"{name} contains {kind} at {at.tolist()}; expected finite values")
 
 
 def arithmetic(dtype: np.dtype[Any]) -> Any:
@@ -617,12 +622,12 @@ def _check_sums(sums: list[Array], operands: dict[str, Any]) -> None:
     for total in sums:
         try:
             check_finite(total, "the product")
-        except ValueError:
+        except NonFiniteError:
             given = {name: array for name, array in operands.items() if array is not None}
             for name, array in given.items():
                 check_finite(array, name)
             names = " or ".join(given)
-            raise ValueError(
+            raise NonFiniteError(
                 f"{names} has values whose products overflow; scale the columns or convert to float64"
             ) from None
 

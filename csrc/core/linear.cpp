@@ -40,8 +40,8 @@ class LayerWeights {
         if (!in_place_) pack();
         std::fill_n(start_.data(), padded(), T(0));
         if (bias)
-            dense.copy_rows[static_cast<int>(W.dtype)](W.at(depth_, 0), W.row_stride, W.col_stride,
-                                                       1, W.cols, start_.data(), padded());
+            dense.copy_rows[W.dtype](W.at(depth_, 0), W.row_stride, W.col_stride, 1, W.cols,
+                                     start_.data(), padded());
         searches_ =
             pays_to_search(depth_, W.cols) && !in_place_ &&
             dense.all_finite(reinterpret_cast<const T*>(panels_.data()), panels_bytes_ / sizeof(T));
@@ -90,7 +90,7 @@ class LayerWeights {
 template <class T, class F>
 bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options,
                   F&& finish) {
-    const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
+    const bool narrow = fits_float(A.dtype) && W.dtype == DType::f32;
     if (narrow != (sizeof(T) == sizeof(float)))
         throw std::invalid_argument(
             narrow ? "out is double; expected float, for float32 W and uint8 or float32 A"
@@ -132,7 +132,7 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
 
 template <class T>
 bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
-    const auto forward = dense_kernels<T>().forward[static_cast<int>(options.activation)];
+    const auto forward = dense_kernels<T>().forward[options.activation];
     const std::size_t width = W.cols;
     return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
         forward(sums, out + row * width, width);
@@ -142,7 +142,7 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
 template <class T>
 bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
              const LinearOptions& options, T* out) {
-    const auto jacobian = dense_kernels<T>().jacobian[static_cast<int>(options.activation)];
+    const auto jacobian = dense_kernels<T>().jacobian[options.activation];
     const std::size_t width = W.cols;
     return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
         jacobian(sums, values + row * width, out + row * width, width);

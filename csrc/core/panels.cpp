@@ -32,7 +32,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
     std::size_t part_begin = 0;
     for (const ConstMatrix& part : columns) {
         const std::size_t part_end = part_begin + part.cols;
-        const kernels::Pack pack = layout.panels->pack[static_cast<int>(part.dtype)];
+        const kernels::Pack pack = layout.panels->pack[part.dtype];
         const std::size_t end = std::min(range.end, part_end);
         for (std::size_t c = std::max(range.begin, part_begin); c < end;) {
             const std::size_t to = at + c - range.begin;

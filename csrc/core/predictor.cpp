@@ -57,7 +57,7 @@ bool run_strip(const PackedWeights<T>& weights, const ConstMatrix& A, bool in_pl
             [&](std::size_t k, std::size_t j) noexcept { return layer.panel_at(k, j); },
             l == 0 ? scratch.nonzero() : none);
         if (l + 1 == weights.layers.size()) break;
-        const auto forward = dense.forward[static_cast<int>(layer.activation)];
+        const auto forward = dense.forward[layer.activation];
         for (std::size_t i = 0; i < strip.count; ++i) {
             T* values = strip.sums + i * layer.padded;
             forward(values, values, layer.width);
@@ -129,7 +129,7 @@ template <class In>
 bool Predictor<In>::predict(const In* X, std::size_t rows, std::size_t stride, Out* out) noexcept {
     const PackedWeights<Out>& weights = *state_->weights;
     const std::size_t width = weights.outputs();
-    const auto forward = weights.dense->forward[static_cast<int>(weights.layers.back().activation)];
+    const auto forward = weights.dense->forward[weights.layers.back().activation];
     return state_->run(X, rows, stride, [=](std::size_t row, const Out* sums) noexcept {
         forward(sums, out + row * width, width);
     });
@@ -156,7 +156,7 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
                                     std::to_string(weights.inputs()));
     const std::size_t width = weights.outputs();
     const Activation last = activated ? weights.layers.back().activation : Activation::identity;
-    const auto forward = weights.dense->forward[static_cast<int>(last)];
+    const auto forward = weights.dense->forward[last];
     const bool in_place = std::is_same_v<In, Out> && readable_in_place(X);
     double multiply_adds = 0;
     for (const PackedLayer<Out>& layer : weights.layers)
@@ -178,16 +178,15 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
 
 template <class T>
 bool Network::predict(const ConstMatrix& X, T* out, int n_threads) const {
-    if ((X.dtype == DType::f64) != std::is_same_v<T, double>)
-        throw std::invalid_argument(
-            X.dtype == DType::f64 ? "out is float; expected double, for float64 rows"
-                                  : "out is double; expected float, for uint8 and float32 rows");
-    if constexpr (std::is_same_v<T, double>) {
-        return Predictor<double>(*this).predict(X, out, n_threads);
-    } else {
-        if (X.dtype == DType::u8) return Predictor<std::uint8_t>(*this).predict(X, out, n_threads);
-        return Predictor<float>(*this).predict(X, out, n_threads);
-    }
+    return visit_dtype(X.dtype, [&]<class In>() -> bool {
+        if constexpr (std::is_same_v<typename Predictor<In>::Out, T>)
+            return Predictor<In>(*this).predict(X, out, n_threads);
+        else
+            throw std::invalid_argument(
+                std::is_same_v<T, float>
+                    ? "out is float; expected double, for float64 rows"
+                    : "out is double; expected float, for uint8 and float32 rows");
+    });
 }
 
 template BPLS_API bool Network::predict<float>(const ConstMatrix&, float*, int) const;

@@ -63,8 +63,8 @@ Strip<T> strip_at(const kernels::Dense<T>& dense, const ConstMatrix& A, bool in_
     if (in_place)
         return {reinterpret_cast<const T*>(A.at(first, 0)),
                 A.row_stride / static_cast<std::ptrdiff_t>(sizeof(T)), count, nullptr, 0};
-    dense.copy_rows[static_cast<int>(A.dtype)](A.at(first, 0), A.row_stride, A.col_stride, count,
-                                               A.cols, copy, A.cols);
+    dense.copy_rows[A.dtype](A.at(first, 0), A.row_stride, A.col_stride, count, A.cols, copy,
+                             A.cols);
     return {copy, static_cast<std::ptrdiff_t>(A.cols), count, nullptr, 0};
 }
 

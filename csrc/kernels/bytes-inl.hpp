@@ -6,7 +6,7 @@
 namespace bpls::kernels {
 namespace {
 
-// Rows that are not there are computed as copies of the last one and not stored.
+// Missing rows are computed as copies of the last one and not stored.
 template <class V, int mr, int nv, bool listed>
 inline void bytes_vectors(const unsigned char* const* rows, int count, const std::int32_t* panel,
                           const int* nonzero, int steps, const float* scale, int columns,
@@ -59,12 +59,12 @@ void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t*
                                         stride);
 }
 
-template <class V, int mr, int step_rows>
+template <class V, int mr>
 constexpr Bytes bytes() noexcept {
     static_assert(V::lanes == F32::lanes);
     return {mr,
             V::lanes,
-            step_rows,
+            V::step_rows,
             {&bytes_tile<V, mr, 1>, &bytes_tile<V, mr, 2>, &bytes_tile<V, mr, 3>}};
 }
 

@@ -6,15 +6,14 @@
 namespace bpls::kernels {
 namespace {
 
-// Of the last of the nv vectors of columns, `partial` reads `last` lanes only.
+// With `partial`, only `last` lanes of the last of the nv vectors of columns are read.
 template <class V, int mr, int nv, bool partial, bool listed>
 inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
                            const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
                            int depth, int last, typename V::Scalar* c,
                            std::ptrdiff_t c_stride) noexcept {
     using T = typename V::Scalar;
-    // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
-    // wherever it stands.
+    // Missing rows are computed as copies of the last one and not stored, so that a row's bits do not depend on its place.
     const T* row[mr];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
@@ -51,7 +50,7 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
     }
 }
 
-// As many vectors at a time as the registers hold, fewer at the end.
+// Takes as many vectors at a time as the registers hold, fewer at the end.
 template <class V, int mr, int nv, bool listed>
 inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
                            const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
@@ -83,8 +82,8 @@ void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
         nonzero ? call(&linear_columns<V, tile_rows, vectors, true>)
                 : call(&linear_columns<V, tile_rows, vectors, false>);
     };
-    // A few rows have few sums: with more columns at a time these need not wait for each other. Where a tile has eight rows
-    // there are 32 registers, and room for more.
+    // A few rows have few independent sums: more columns at a time hide the latency. Levels whose tiles have eight rows have
+    // 32 registers, and room for more.
     if (rows == 1)
         tile.template operator()<1, 4>();
     else if (rows == 2)
@@ -109,7 +108,7 @@ void copy_rows(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrd
     }
 }
 
-// The bits that any of the rows has set in a group of columns.
+// Merges the bits of all rows in a group of columns.
 template <class Bits, int width>
 inline void merge_rows(const unsigned char* from, std::ptrdiff_t stride, int rows, int columns,
                        Bits (&seen)[width]) noexcept {
@@ -130,7 +129,7 @@ int nonzero_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows
         Bits seen[width];
         const int rest = columns - begin < width ? columns - begin : width;
         const Bits* merged = seen;
-        // The usual cases: a number of columns that the compiler knows, and one row, which needs no merging.
+        // The usual cases: a number of columns known to the compiler, and one row, which needs no merging.
         if (rest < width)
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
         else if (rows > 1)

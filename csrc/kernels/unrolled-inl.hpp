@@ -1,5 +1,5 @@
-// Several vectors that go through the same steps side by side, as one wide vector: what waits for the end of a long chain of
-// operations then stands beside work that need not wait. For the functions of math-inl.hpp.
+// Several vectors as one wide vector, for the functions of math-inl.hpp: their long chains of dependent operations then
+// overlap.
 #pragma once
 
 #include "kernels/math-inl.hpp"

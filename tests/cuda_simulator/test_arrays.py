@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import backend, cuda
+import bpls_fast.kernels.backend as backend
+from bpls_fast import cuda
 from bpls_fast.cuda import array, dlpack, libraries, runtime
 from bpls_fast.cuda.array import Array, asarray
 

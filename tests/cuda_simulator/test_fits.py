@@ -5,7 +5,7 @@ import pytest
 from reference import same_bits
 
 import bpls_fast as bf
-from bpls_fast import sweep
+import bpls_fast.training.bpls.backward_sweep as sweep
 from bpls_fast.cuda import array, products, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
 

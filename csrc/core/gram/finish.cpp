@@ -23,8 +23,8 @@ double total_weight(const std::optional<ConstMatrix>& weight, std::size_t rows, 
     double total = 0;
     for (std::size_t row = 0; row < rows; row += block) {
         const std::size_t count = std::min(block, rows - row);
-        table().dense_f64.copy_rows[static_cast<int>(weight->dtype)](
-            weight->at(row, 0), weight->row_stride, weight->col_stride, count, 1, values, 1);
+        table().dense_f64.copy_rows[weight->dtype](weight->at(row, 0), weight->row_stride,
+                                                   weight->col_stride, count, 1, values, 1);
         double sum = 0;
         for (std::size_t k = 0; k < count; ++k)
             sum += narrow ? static_cast<double>(static_cast<float>(values[k])) : values[k];

@@ -19,8 +19,7 @@ using namespace gram_detail;
 
 // The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
-    const bool narrow = a != DType::f64 && b != DType::f64;
-    return narrow ? table().f32 : table().f64;
+    return fits_float(a) && fits_float(b) ? table().f32 : table().f64;
 }
 
 const kernels::Product& gram_product(DType a, bool weighted) {

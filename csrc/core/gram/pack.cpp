@@ -33,9 +33,9 @@ void clear_last_panel(const PanelLayout& layout, unsigned char* panels,
 const double* convert_weights(const PartialSums& sums, std::size_t row, int rows) noexcept {
     if (!sums.block.task->weight) return nullptr;
     const ConstMatrix& weight = *sums.block.task->weight;
-    table().dense_f64.copy_rows[static_cast<int>(weight.dtype)](
-        weight.at(row, 0), weight.row_stride, weight.col_stride, static_cast<std::size_t>(rows), 1,
-        sums.row_weights(), 1);
+    table().dense_f64.copy_rows[weight.dtype](weight.at(row, 0), weight.row_stride,
+                                              weight.col_stride, static_cast<std::size_t>(rows), 1,
+                                              sums.row_weights(), 1);
     return sums.row_weights();
 }
 

@@ -1,0 +1,157 @@
+"""Regularized linear systems, solved by Cholesky: one, a layer's, or many of one size."""
+
+from __future__ import annotations
+
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from bpls_fast import _core
+from bpls_fast.kernels.backend import device_kernels
+
+__all__ = ["solve", "solve_batched", "solve_layer"]
+
+
+def solve(
+    G: ArrayLike,
+    C: ArrayLike,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    backend: str = "auto",
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Solve (G + eps·I) W = C by Cholesky, in float64.
+
+    Parameters
+    ----------
+    G : (n, n) array of float32 or float64
+        Symmetric up to 1e-6 of its largest entry; the upper triangle is used.
+    C : (n, m) array of float32 or float64
+        One column per right-hand side.
+    eps : float
+        The ridge, finite and >= 0.
+    relative : bool
+        Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale
+        of the data, or absolute.
+    backend, n_threads
+        Where the call runs, and its threads.
+
+    Returns
+    -------
+    W : (n, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A pivot is not above n·2⁻⁵² times its diagonal entry, so nothing of it but rounding error is
+        left. The message names the pivot and what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> bf.solve(np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[10.0], [9.0]]), eps=0)
+    array([[1.5],
+           [2. ]])
+    """
+    if (gpu := device_kernels(backend, G, C)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve(G, C, eps=eps, relative=relative)
+        return on_gpu
+    return _core.solve(G, C, eps, relative, n_threads)
+
+
+def solve_layer(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    bias: bool = False,
+    eps: float = 1e-6,
+    relative: bool = True,
+    sample_weight: ArrayLike | None = None,
+    backend: str = "auto",
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Weights of one layer: the least-squares solution of A W = B, `gram` and `solve` in one call.
+
+    Parameters
+    ----------
+    A : (d, n) array of uint8, float32 or float64
+        What enters the layer.
+    B : (d, m) array of float32 or float64
+        What should leave it.
+    bias : bool
+        Whether the layer has a bias: the last row of the result.
+    eps, relative
+        The ridge, as in `solve`.
+    sample_weight : (d,) array of float32 or float64, optional
+        Finite weights >= 0 of the rows.
+    backend, n_threads
+        Where the call runs, and its threads.
+
+    Returns
+    -------
+    W : (n + bias, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        As in `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> A = np.array([[0.0], [1.0], [2.0]])
+    >>> bf.solve_layer(A, 3 * A + 1, bias=True, eps=0).round(6)
+    array([[3.],
+           [1.]])
+    """
+    if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve_layer(
+            A, B, bias=bias, eps=eps, relative=relative, sample_weight=sample_weight
+        )
+        return on_gpu
+    return _core.solve_layer(A, B, bias, eps, relative, sample_weight, n_threads)
+
+
+def solve_batched(
+    G: ArrayLike,
+    C: ArrayLike,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    backend: str = "auto",
+    n_threads: int | None = None,
+) -> NDArray[float64]:
+    """Solve many systems of one size, each as accurately as `solve` does.
+
+    Parameters
+    ----------
+    G : (k, n, n) array of float32 or float64
+    C : (k, n, m) array of float32 or float64
+    eps, relative
+        The ridge, as in `solve`; relative to each system's own diagonal.
+    backend, n_threads
+        Where the call runs, and its threads.
+
+    Returns
+    -------
+    W : (k, n, m) array of float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        As in `solve`; the message also names the first system that failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> G = np.array([[[2.0]], [[4.0]]])
+    >>> bf.solve_batched(G, np.ones((2, 1, 1)), eps=0).ravel()
+    array([0.5 , 0.25])
+    """
+    if (gpu := device_kernels(backend, G, C)) is not None:
+        on_gpu: NDArray[float64] = gpu.solve_batched(G, C, eps=eps, relative=relative)
+        return on_gpu
+    return _core.solve_batched(G, C, eps, relative, n_threads)

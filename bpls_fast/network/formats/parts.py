@@ -1,0 +1,80 @@
+"""What a network consists of, as plain values: all that a format carries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["Layer", "Parts"]
+
+
+class Layer(NamedTuple):
+    """A layer with its bias apart: weight is (inputs, neurons), bias (neurons,) or None."""
+
+    weight: NDArray[Any]
+    bias: NDArray[Any] | None
+    activation: str
+
+
+class Parts(NamedTuple):
+    """The arguments and attributes of a `Network`; its weights have the biases in their last rows."""
+
+    layer_sizes: Sequence[int]
+    activations: Sequence[str]
+    bias: bool
+    input_scale: float | None
+    weights: list[NDArray[np.float64]]
+    classes: NDArray[Any] | None
+
+    def layers(self, dtype: DTypeLike, scale: float) -> list[Layer]:
+        """Give the layers in another type of float, the first one as if its inputs were multiplied by scale."""
+        layers = []
+        for index, (W, activation) in enumerate(zip(self.weights, self.activations, strict=True)):
+            inputs = len(W) - self.bias
+            weight = _cast(W[:inputs] * (scale if index == 0 else 1.0), dtype, index)
+            bias = _cast(W[inputs], dtype, index) if self.bias else None
+            layers.append(Layer(weight, bias, activation))
+        return layers
+
+    def check_activations(self, known: Collection[str], format_name: str) -> None:
+        """Raise ValueError for an activation, other than identity, that a format cannot express."""
+        for name in self.activations:
+            if name != "identity" and name not in known:
+                raise ValueError(
+                    f"activation is {name!r}, which {format_name} cannot express; expected one of identity, "
+                    + ", ".join(other for other in known if other != "identity")
+                )
+
+    @classmethod
+    def of_layers(
+        cls, layers: Sequence[Layer], input_scale: float | None, classes: NDArray[Any] | None
+    ) -> Parts:
+        """Put layers together; where only some have a bias, that of the others is zero."""
+        for index, (weight, bias, _) in enumerate(layers):
+            if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[1:]):
+                shapes = [v.shape for v in (weight, bias) if v is not None]
+                raise ValueError(
+                    f"layer {index} has weights and bias of shapes {shapes}; "
+                    "expected (inputs, neurons) and (neurons,)"
+                )
+        has_bias = any(layer.bias is not None for layer in layers)
+        sizes = [layers[0].weight.shape[0], *(layer.weight.shape[1] for layer in layers)]
+        weights = [_with_bias(layer) if has_bias else layer.weight for layer in layers]
+        names = [layer.activation for layer in layers]
+        return cls(sizes, names, has_bias, input_scale, weights, classes)
+
+
+def _with_bias(layer: Layer) -> NDArray[Any]:
+    bias = np.zeros(layer.weight.shape[1]) if layer.bias is None else layer.bias
+    return np.vstack([layer.weight, bias])
+
+
+def _cast(values: NDArray[np.float64], dtype: DTypeLike, layer: int) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype)
+    if not np.isfinite(cast).all():
+        raise ValueError(f"weights[{layer}] holds numbers too large for {cast.dtype}")
+    return cast

@@ -1,0 +1,1 @@
+"""Training: the paper's algorithms in `bpls`, refined sweeps in `refined`, and what they share."""

@@ -1,0 +1,246 @@
+"""The backward sweep that both of the paper's algorithms share: solve a layer, pull its target back, go one layer down.
+
+The letters are those of the method: A enters a layer, B is what its pre-activations should be, W are its weights (with
+a bias, the last row), N̂ is what the layer below should have given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpls_fast.kernels import cross, gram, linear, residual
+from bpls_fast.kernels.activations import Activation
+from bpls_fast.kernels.backend import arrays_to_numpy, device_kernels, to_numpy
+from bpls_fast.network import Network
+from bpls_fast.training.report import Recorder
+from bpls_fast.training.solvers import offset_limit, pseudo_inverse, solve_growing, standardization
+
+__all__ = ["CHOICES", "Sweep"]
+
+Array = NDArray[Any]
+
+CHOICES = ("mean", "last", "label", "cyclic", "least_squares", "damped")
+"""The readings of the paper's formula: which output j a neuron's target is taken from."""
+
+
+class Sweep:
+    """One backward sweep over the layers of a network, with the rules that it follows.
+
+    Parameters
+    ----------
+    net : Network
+        Gives sizes, activations and bias; its weights are left alone.
+    record : Recorder
+        Where times go, and where the ridge is kept: it grows when a factorisation fails.
+    target : {"joint", "per_output"}
+        The minimum-norm correction that closes the errors of all outputs at once, or the paper's formula for one.
+    choose_output : str
+        One of `CHOICES`, for "per_output".
+    resolve : bool
+        Whether layers above the first are solved again on the updated matrix (line 9 of Algorithm 2).
+    margin : float or sequence of float
+        How far inside their range the activations of the hidden layers are inverted: all of them, or each. Leaky ReLU:
+        from -margin on.
+    refinements : int
+        Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
+    standardize : bool
+        Whether the first layer is solved as if the columns of its data had mean 0 and mean square 1.
+
+
+    Attributes
+    ----------
+    input_gram : array
+        The Gram matrix of the first layer, of the latest sweep.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        record: Recorder,
+        *,
+        target: str = "joint",
+        choose_output: str = "mean",
+        resolve: bool = False,
+        margin: float | Sequence[float],
+        refinements: int = 0,
+        standardize: bool = False,
+    ) -> None:
+        if target not in ("joint", "per_output"):
+            raise ValueError(f"target is {target!r}; expected 'joint' or 'per_output'")
+        if choose_output not in CHOICES:
+            raise ValueError(
+                f"choose_output is {choose_output!r}; expected one of {', '.join(CHOICES)}"
+            )
+        if not isinstance(resolve, (bool, np.bool_)):
+            raise TypeError(f"resolve is {resolve!r}; expected True or False")
+        if not isinstance(standardize, (bool, np.bool_)):
+            raise TypeError(f"standardize is {standardize!r}; expected True or False")
+        self.net = net
+        self.record = record
+        self.choice = "joint" if target == "joint" else choose_output
+        self.resolve = resolve
+        self.margins = _checked_margins(margin, len(net.activations) - 1)
+        self.refinements = refinements
+        self.standardize = standardize
+        self.input_gram: Array = np.empty((0, 0))
+
+    def __call__(
+        self,
+        A: Sequence[Array],
+        B: Array,
+        sample_weight: Array | None = None,
+        labels: NDArray[np.intp] | None = None,
+        input_gram: Array | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """Give new weights for all layers.
+
+        Parameters
+        ----------
+        A : sequence of (d, n) arrays
+            What enters each layer.
+        B : (d, outputs) array
+            What the pre-activations of the output layer should be.
+        sample_weight : (d,) array, optional
+        labels : (d,) array of int, optional
+            The output of each row's label, for `choose_output="label"`; deeper layers have none and take the mean.
+        input_gram : array, optional
+            The Gram matrix of the first layer, if it is known from an earlier sweep over the same rows.
+        """
+        weights: list[Any] = [None] * len(A)
+        for layer in range(len(A) - 1, 0, -1):
+            W = self.solve(self.gram(A[layer], B, sample_weight))
+            below = self.net.activations[layer - 1]
+            pulled = self.pull_back(A[layer], B, W, below, self.margins[layer - 1], labels)
+            if self.resolve:
+                with self.record.phase("target"):
+                    updated = below.forward(pulled)
+                W = self.solve(self.gram(updated, B, sample_weight))
+            weights[layer] = W
+            B, labels = pulled, None
+        scale = self.net.scale_of(A[0])
+        if input_gram is None:
+            self.input_gram, C = self.gram(A[0], B, sample_weight, scale)
+        else:
+            self.input_gram, C = input_gram, self.cross(A[0], B, sample_weight, scale)
+        weights[0] = self.solve_inputs(A[0], (self.input_gram, C), sample_weight)
+        return weights
+
+    def gram(
+        self, A: Array, B: Array, sample_weight: Array | None, scale: float = 1.0
+    ) -> tuple[Array, Array]:
+        """Give AᵀA and AᵀB of a layer, its bias included."""
+        with self.record.phase("gram"):
+            sums = gram(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            G, C = arrays_to_numpy(sums)
+            return G, C
+
+    def cross(self, A: Array, B: Array, sample_weight: Array | None, scale: float) -> Array:
+        """Give AᵀB of a layer, its bias included."""
+        with self.record.phase("gram"):
+            C = cross(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
+            return to_numpy(C)
+
+    def solve(self, system: tuple[Array, Array]) -> NDArray[np.float64]:
+        """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
+        G, C = system
+        with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
+            W = solve_growing(G, C, self.record)
+            for _ in range(self.refinements):
+                W += solve_growing(G, C - linear(G, W), self.record)
+            return W
+
+    def solve_inputs(
+        self, X: Array, system: tuple[Array, Array], sample_weight: Array | None
+    ) -> NDArray[np.float64]:
+        """Solve the first layer; standardized, neither its ridge nor rounding depends on the units of the columns."""
+        G, C = system
+        if not self.standardize or not G.diagonal().any():
+            return self.solve(system)
+        T = standardization(G, self.net.bias, offset_limit(X.dtype, sample_weight is not None))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite any more is refused
+            return T.back(self.solve((T.between(G), T.onto(C))))
+
+    def pull_back(
+        self,
+        A: Array,
+        B: Array,
+        W: NDArray[np.float64],
+        below: Activation,
+        margin: float,
+        labels: NDArray[np.intp] | None,
+    ) -> Array:
+        """Give what the pre-activations of the layer below should be: the inverse of N̂ = A + (B - A W) M."""
+        with self.record.phase("target"):
+            choice = "mean" if self.choice == "label" and labels is None else self.choice
+            largest = np.sqrt(np.finfo(A.dtype).max)  # times an error it is still a finite number
+            with np.errstate(over="ignore"):
+                M = correction(W[: W.shape[0] - self.net.bias], choice)
+                M = M.clip(-largest, largest).astype(A.dtype)
+                W = W.astype(A.dtype)
+            R = residual(A, W, B, bias=self.net.bias)
+            if choice == "label" and labels is not None:
+                R *= np.arange(R.shape[1]) == to_numpy(labels)[:, np.newaxis]
+            return corrected(A, R, M, below, margin)
+
+
+def corrected(N: Array, R: Array, M: Array, below: Activation, margin: float) -> Array:
+    """Give the pre-activations at which the layer below has the values N + R M, at least `margin` inside its range."""
+    # Below zero the inverse of leaky ReLU is steep: 100 times what it is given.
+    least = -margin if below.name == "leaky_relu" else None
+    if (gpu := device_kernels("auto", N)) is not None:
+        on_gpu: Array = gpu.target(R, M, N, below.name, margin, least)
+        return on_gpu
+    values = linear(R, M)
+    values += N
+    if least is not None:
+        np.maximum(values, least, out=values)
+    return below.inverse(values, margin=margin)
+
+
+def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
+    """Give M (outputs by neurons), with which the errors R of the outputs change the neurons by R M.
+
+    "joint" takes the pseudo-inverse of W, the change of least norm that closes all errors at once. The others close,
+    for every neuron on its own, the error of one output: j is the last, that of the label, or neuron i's i-th in a
+    cycle; or they take the mean over all j ("mean"), the least-squares value ("least_squares"), or a share of that
+    ("damped").
+    """
+    if choice == "joint":
+        return pseudo_inverse(W)
+    neurons, outputs = W.shape
+    if choice in ("least_squares", "damped"):
+        lengths = np.square(W).sum(axis=1)
+        lengths[lengths == 0] = np.inf
+        if choice == "damped":
+            lengths *= neurons
+        M: NDArray[np.float64] = W.T / lengths
+        return M
+    inverse: NDArray[np.float64] = np.divide(1.0, W.T, out=np.zeros_like(W.T), where=W.T != 0)
+    if choice == "last":
+        inverse[:-1] = 0
+    elif choice == "cyclic":
+        inverse[np.arange(neurons) % outputs != np.arange(outputs)[:, np.newaxis]] = 0
+    elif choice == "mean":
+        inverse /= outputs
+    return inverse
+
+
+def _checked_margins(margin: float | Sequence[float], hidden: int) -> list[float]:
+    try:
+        given = np.asarray(margin, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.array(np.nan)
+    each = np.full(hidden, given) if given.ndim == 0 else given
+    if each.shape != (hidden,) or not (
+        0 < given.min(initial=0.25) <= given.max(initial=0.25) < 0.5
+    ):
+        raise ValueError(
+            f"margin is {margin!r}; expected one number above 0 and below 0.5, or {hidden} of them, "
+            "one for each hidden layer"
+        )
+    margins: list[float] = each.tolist()
+    return margins
