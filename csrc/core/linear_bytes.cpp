@@ -74,13 +74,16 @@ class ByteWeights {
     template <class E>
     void pack(const std::int8_t* W) noexcept {
         constexpr std::size_t step_rows = element / sizeof(E);
+        // Copies: the compiler would read members again after every store.
+        const std::size_t depth = depth_, width = width_, steps = steps_;
         for (const Panel& panel : panels_) {
+            const std::size_t first = panel.column, columns = panel.vectors * lanes_;
             auto* to = reinterpret_cast<E*>(packed_.data() + panel.begin * element);
-            for (std::size_t step = 0; step < steps_; ++step)
-                for (std::size_t c = 0; c < panel.vectors * lanes_; ++c)
+            for (std::size_t step = 0; step < steps; ++step)
+                for (std::size_t c = 0; c < columns; ++c)
                     for (std::size_t r = 0; r < step_rows; ++r, ++to) {
-                        const std::size_t k = step * step_rows + r, column = panel.column + c;
-                        *to = k < depth_ && column < width_ ? E(W[k * width_ + column]) : E(0);
+                        const std::size_t k = step * step_rows + r, column = first + c;
+                        *to = k < depth && column < width ? E(W[k * width + column]) : E(0);
                     }
         }
     }

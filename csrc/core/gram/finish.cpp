@@ -34,7 +34,7 @@ double total_weight(const std::optional<ConstMatrix>& weight, std::size_t rows, 
 }
 
 void centre(const GramSums& sums) noexcept {
-    const auto& [G, n, stride, C, m, sums_of_A, sums_of_B, total] = sums;
+    const auto [G, n, stride, C, m, sums_of_A, sums_of_B, total] = sums;
     for (std::size_t i = 0; i < n; ++i) {
         double* row = G + i * stride;
         for (std::size_t j = i; j < n; ++j)
@@ -47,7 +47,7 @@ void centre(const GramSums& sums) noexcept {
 }
 
 void append_bias(const GramSums& sums) noexcept {
-    const auto& [G, n, stride, C, m, sums_of_A, sums_of_B, total] = sums;
+    const auto [G, n, stride, C, m, sums_of_A, sums_of_B, total] = sums;
     for (std::size_t i = 0; i < n; ++i) G[i * stride + n] = sums_of_A[i];
     G[n * stride + n] = total;
     std::copy_n(sums_of_B, m, C + n * m);
@@ -58,10 +58,11 @@ void scale_row(double factor, double* row, std::size_t count) noexcept {
 }
 
 void scale_columns_of_A(const GramSums& sums, std::span<const double> scale) noexcept {
+    const std::size_t n = sums.n;
     for (std::size_t i = 0; i < scale.size(); ++i) {
         double* row = sums.G + i * sums.stride;
         scale_row(scale[i], row + i, sums.stride - i);
-        for (std::size_t j = i; j < sums.n; ++j) row[j] *= scale[j];
+        for (std::size_t j = i; j < n; ++j) row[j] *= scale[j];
         scale_row(scale[i], sums.C + i * sums.m, sums.m);
     }
 }
