@@ -1,9 +1,9 @@
-"""An activation that a format or the GPU does not have is refused by name, not dropped or mistaken for another."""
+"""An activation that a format cannot express is refused by name, not dropped or mistaken for another."""
 
 import pytest
-from carried import network
 
 from bpls_fast.network.formats import c_header, onnx, torch
+from tests.support.exported import network
 
 
 @pytest.fixture
