@@ -1,4 +1,4 @@
-"""What was built and what is in use, and where the C++ library lies."""
+"""The configuration of the build and of this process, and the folders of the C++ library."""
 
 import os
 from importlib.util import find_spec
@@ -13,14 +13,13 @@ _CUDA_PACKAGES = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
 
 
 def config() -> dict[str, Any]:
-    """Give the build and run-time configuration.
+    """Return the build and run-time configuration.
 
     Returns
     -------
     dict
-        `version`, `compiler`, `build` (its type and flags), `flags` (of each level, beyond those), `isa` (the levels
-        `compiled`, those this CPU has `supported`, and the `active` one), `openmp`, and `threads` (of a
-        call that does not name a number, as of now).
+        `version`, `compiler`, `build` (type and flags), `flags` (the additional flags of each level), `isa` (the levels
+        `compiled`, those `supported` by this CPU, and the `active` one), `openmp`, and `threads` (the current default).
 
     Examples
     --------
@@ -32,7 +31,7 @@ def config() -> dict[str, Any]:
 
 
 def show_config() -> None:
-    """Print the configuration, and what there is of the GPU backend: packages, driver, devices, libraries.
+    """Print the configuration, including the packages, driver, devices and libraries of the GPU backend.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def _show_cuda() -> None:
 
 
 def get_include() -> str:
-    """Give the folder of the C++ headers, for `#include <bpls/bpls.hpp>`.
+    """Return the folder of the C++ headers, for `#include <bpls/bpls.hpp>`.
 
     Examples
     --------
@@ -86,7 +85,7 @@ def get_include() -> str:
 
 
 def get_cmake_dir() -> str:
-    """Give the folder of the CMake package, for `find_package(bpls_fast CONFIG)`.
+    """Return the folder of the CMake package, for `find_package(bpls_fast CONFIG)`.
 
     Examples
     --------
@@ -99,7 +98,7 @@ def get_cmake_dir() -> str:
 
 
 def get_libs() -> str:
-    """Give the linker's options for a program on the shared C++ library, which it then finds when it runs.
+    """Return the linker options for the shared C++ library, including its run-time path.
 
     Examples
     --------
@@ -112,5 +111,5 @@ def get_libs() -> str:
 
 
 def _installed() -> str:
-    # Beside the extension: in an editable install the Python files lie elsewhere.
+    # The folder of the extension: in an editable install the Python files are elsewhere.
     return os.path.dirname(os.path.abspath(str(_core.__file__)))
