@@ -226,7 +226,7 @@ void clipping_keeps_inverses_finite() {
 
 void the_list_says_where_the_values_lie(const bpls::ActivationInfo& info) {
     CHECK(bpls::find_activation(info.name) == &info);
-    CHECK(bpls::name_of(info.activation) == info.name);
+    CHECK(std::string_view(bpls::name_of(info.activation)) == info.name);
     std::vector<double> z = random_values<double>(64, 3), n(z.size());
     for (double& value : z) value = std::clamp(8 * value, info.domain.low, info.domain.high);
     bpls::forward(info.activation, z.data(), n.data(), 1, z.size());
