@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 import bpls_fast as bf
 from bpls_fast import kernels
-from bpls_fast.training.bpls.backward_sweep import corrected
 
 Array = NDArray[Any]
 
@@ -162,7 +161,7 @@ def target(activation: str) -> Case:
             numbers(ROWS, OUTPUTS) / 100,
             numbers(OUTPUTS, HIDDEN) / 100,
         ),
-        lambda N, R, M: corrected(N, R, M, act, 1e-3),
+        lambda N, R, M: kernels.target(R, M, N, activation=act.name, margin=1e-3),
         1e-4,
     )
 

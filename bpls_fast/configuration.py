@@ -1,4 +1,4 @@
-"""What was built and what is in use, and where the C++ library lies."""
+"""The build and run-time configuration, and the folders of the C++ library."""
 
 import os
 from importlib.util import find_spec
@@ -9,18 +9,15 @@ from bpls_fast import _core
 __all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
 
 
-_CUDA_PACKAGES = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
-
-
 def config() -> dict[str, Any]:
-    """Give the build and run-time configuration.
+    """Return the build and run-time configuration.
 
     Returns
     -------
     dict
-        `version`, `compiler`, `build` (its type and flags), `flags` (of each level, beyond those), `isa` (the levels
-        `compiled`, those this CPU has `supported`, and the `active` one), `openmp`, and `threads` (of a
-        call that does not name a number, as of now).
+        `version`, `compiler`, `build` (type and flags), `flags` (additional flags of each level), `isa` (the levels
+        `compiled`, those `supported` by this CPU, and the `active` one), `openmp`, and `threads` (the present default
+        of a call).
 
     Examples
     --------
@@ -32,7 +29,7 @@ def config() -> dict[str, Any]:
 
 
 def show_config() -> None:
-    """Print the configuration, and what there is of the GPU backend: packages, driver, devices, libraries.
+    """Print the configuration, and packages, driver, devices and libraries of the GPU backend.
 
     Examples
     --------
@@ -57,23 +54,24 @@ def show_config() -> None:
 
 
 def _show_cuda() -> None:
-    packages = {name: find_spec(module) for name, module in _CUDA_PACKAGES.items()}
-    there = ", ".join(name if found else f"{name} missing" for name, found in packages.items())
-    print(f"cuda       {there}")
-    if packages["numba-cuda"] is None:
+    packages = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
+    found = [name if find_spec(module) else f"{name} missing" for name, module in packages.items()]
+    print(f"cuda       {', '.join(found)}")
+    try:
+        from bpls_fast.cuda import libraries, runtime
+    except ImportError:
         print('  for NVIDIA GPUs: pip install "bpls_fast[cuda]"')
         return
-    from bpls_fast.cuda import libraries, runtime
 
     print(f"  driver     {runtime.driver()}")
     for number, device in enumerate(runtime.devices()):
         print(f"  device {number}   {', '.join(device.values())}")
-    for what, by in libraries.choice().items():
+    for what, by in libraries.chosen_libraries().items():
         print(f"  {what:<10} {by}")
 
 
 def get_include() -> str:
-    """Give the folder of the C++ headers, for `#include <bpls/bpls.hpp>`.
+    """Return the folder of the C++ headers, for `#include <bpls/bpls.hpp>`.
 
     Examples
     --------
@@ -86,7 +84,7 @@ def get_include() -> str:
 
 
 def get_cmake_dir() -> str:
-    """Give the folder of the CMake package, for `find_package(bpls_fast CONFIG)`.
+    """Return the folder of the CMake package, for `find_package(bpls_fast CONFIG)`.
 
     Examples
     --------
@@ -99,7 +97,7 @@ def get_cmake_dir() -> str:
 
 
 def get_libs() -> str:
-    """Give the linker's options for a program on the shared C++ library, which it then finds when it runs.
+    """Return linker options for a program that uses the shared C++ library, with the path to find it at run time.
 
     Examples
     --------
@@ -112,5 +110,5 @@ def get_libs() -> str:
 
 
 def _installed() -> str:
-    # Beside the extension: in an editable install the Python files lie elsewhere.
+    # Next to the extension: in an editable install the Python files are elsewhere.
     return os.path.dirname(os.path.abspath(str(_core.__file__)))

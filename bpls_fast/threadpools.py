@@ -1,7 +1,7 @@
-"""How threadpoolctl sees the kernels. Importing this module registers them with it.
+"""The controller of our threads for threadpoolctl. Importing this module registers it.
 
-`threadpool_info` then lists the extension, and a C++ library beside it, as "bpls", and `threadpool_limits` sets their
-threads. The package imports this module itself where threadpoolctl was loaded first, as it is by scikit-learn.
+`threadpool_info` then lists the extension, and the C++ library if it is loaded, as "bpls", and `threadpool_limits` sets
+their threads. The package imports this module if threadpoolctl was loaded before, as by scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["BplsController"]
 
 
 class BplsController(LibController):  # type: ignore[misc]  # threadpoolctl has no types
-    """The number of threads of calls that do not name one, for the whole process."""
+    """The default number of threads of a call, for the whole process."""
 
     user_api = "bpls"
     internal_api = "bpls"
@@ -22,15 +22,15 @@ class BplsController(LibController):  # type: ignore[misc]  # threadpoolctl has 
     check_symbols = ("bpls_get_num_threads", "bpls_set_num_threads")
 
     def get_num_threads(self) -> int:
-        """Give the threads of the next call."""
+        """Return the number of threads of the next call."""
         return int(self.dynlib.bpls_get_num_threads())
 
     def set_num_threads(self, num_threads: int) -> None:
-        """Set the threads of the next calls."""
+        """Set the number of threads of the next calls."""
         self.dynlib.bpls_set_num_threads(num_threads)
 
     def get_version(self) -> str | None:
-        """Give the version; None for other libraries of such names, which are asked before they are told apart."""
+        """Return the version, or None for an unrelated library with the same file name."""
         version = getattr(self.dynlib, "bpls_version", None)
         if version is None:
             return None

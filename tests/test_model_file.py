@@ -432,7 +432,7 @@ def test_classes_that_do_not_fit_the_outputs_are_refused(path):
 def test_weights_that_are_not_finite_are_refused(path, monkeypatch):
     net = network()
     net.weights[0][0, 0] = np.nan
-    monkeypatch.setattr("bpls_fast.network.check_finite", lambda *_: None)
+    monkeypatch.setattr("bpls_fast.network.network.check_finite", lambda *_: None)
     net.save(path)  # a file that save does not write by itself
     refuse(path, path.read_bytes(), "NaN or infinity")
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.kernels import gram
+from bpls_fast.kernels import check_finite, gram
 from bpls_fast.kernels.activations import activations
-from bpls_fast.network.network import Network, check_finite
+from bpls_fast.network.network import Network
 from bpls_fast.training.bpls.algorithm1 import REFINEMENTS, fit_injective
 from bpls_fast.training.bpls.algorithm2 import fit_classifier
 from bpls_fast.training.data import check_count, float_of, weights_of_classes

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.kernels.activations import Activation
+from bpls_fast.kernels import Activation, check_finite
 from bpls_fast.kernels.backend import to_numpy
-from bpls_fast.network.network import Network, as_matrix, check_finite
+from bpls_fast.network import Network
+from bpls_fast.network.arguments import as_matrix
 
 __all__ = [
     "check_count",

@@ -195,7 +195,7 @@ def test_a_tensor_that_was_taken_is_given_back():
         pass
 
     taken = asarray(Owner(values))
-    interface, owner = dlpack.imported(values.__dlpack__())
+    interface, owner = dlpack.import_capsule(values.__dlpack__())
     owner.delete = given.append
     assert interface["shape"] == (4, 3)
     address = owner.address
@@ -292,8 +292,8 @@ def test_tensors_are_exported_as_asked():
 
 
 def test_tensors_of_no_plain_numbers_are_refused():
-    with pytest.raises(TypeError, match="no plain numbers"):
-        dlpack.imported(np.ones(3, complex).__dlpack__())
+    with pytest.raises(TypeError, match="not hold plain numbers"):
+        dlpack.import_capsule(np.ones(3, complex).__dlpack__())
 
 
 def test_views_share_memory_and_rows_are_gathered():
@@ -493,8 +493,8 @@ class NumpyAsCupy:
 def cupy(monkeypatch):
     linalg = pytest.importorskip("scipy.linalg")
     monkeypatch.setattr(libraries, "cupy", lambda: NumpyAsCupy)
-    monkeypatch.setattr(libraries, "triangular", lambda: linalg.solve_triangular)
-    monkeypatch.setattr(libraries, "raising", nullcontext)
+    monkeypatch.setattr(libraries, "triangular_solver", lambda: linalg.solve_triangular)
+    monkeypatch.setattr(libraries, "raise_on_failure", nullcontext)
     monkeypatch.setattr(libraries, "SMALLEST_PRODUCT", 2)
     monkeypatch.setattr(libraries, "SMALLEST_SYSTEM", 2)
 
@@ -512,7 +512,7 @@ def test_the_libraries_make_the_same_products(cupy, weighted, monkeypatch):
 
 
 def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
-    assert "cuSOLVER" in libraries.choice()["solve"]
+    assert "cuSOLVER" in libraries.chosen_libraries()["solve"]
     monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
     C = np.arange(12.0).reshape(6, 2)
     G = C @ C.T + np.eye(6)
@@ -557,18 +557,18 @@ def recorded(function):
 
 
 def test_rows_leave_room_for_what_is_computed_of_them(monkeypatch):
-    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(array, "BLOCK_BYTES", 48)
     monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.7)
-    assert isinstance(array.movable(VALUES), Array)
+    assert isinstance(array.rows_to_device(VALUES), Array)
     monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.8)
-    assert isinstance(array.movable(VALUES), array.HostRows)
-    assert isinstance(array.movable(VALUES[:2]), Array)  # a part of it
+    assert isinstance(array.rows_to_device(VALUES), array.HostRows)
+    assert isinstance(array.rows_to_device(VALUES[:2]), Array)  # a part of it
 
 
 def test_parts_of_rows_cover_them(monkeypatch):
-    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(array, "BLOCK_BYTES", 48)
     rows = array.HostRows(VALUES)
-    found = list(array.parts(rows))
+    found = list(array.device_blocks(rows))
     assert [place for place, _ in found] == [slice(0, 2), slice(2, 4)]
     np.testing.assert_array_equal(np.concatenate([np.asarray(part) for _, part in found]), VALUES)
     assert np.asarray(rows).shape == (4, 3)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cuda_scheduler import BarrierError, RaceError
 
-from bpls_fast.cuda import elements, layers, products, runtime, systems
+from bpls_fast.cuda import runtime
+from bpls_fast.cuda.device import elements, layers, products, systems
 from bpls_fast.cuda.runtime import cuda
 
 A = np.random.default_rng(0).normal(size=(9, 6))

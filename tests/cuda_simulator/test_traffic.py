@@ -4,8 +4,8 @@ import cuda_traffic
 import numpy as np
 import pytest
 
-from bpls_fast.cuda import elements, layers, products, systems
-from bpls_fast.cuda.products import Tile
+from bpls_fast.cuda.device import elements, layers, products, systems
+from bpls_fast.cuda.device.products import Tile
 from bpls_fast.cuda.runtime import cuda, kernel
 
 BLOCK = systems.Block(32, 8)

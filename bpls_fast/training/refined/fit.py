@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.kernels import column_sums, gram, linear
+from bpls_fast.kernels import column_sums, gram, linear, take_rows
 from bpls_fast.kernels.activations import Activation, activations
-from bpls_fast.kernels.backend import arrays_to_numpy, empty, on_device, take, to_backend, to_numpy
+from bpls_fast.kernels.backend import arrays_to_numpy, empty, on_device, to_backend, to_numpy
 from bpls_fast.network.network import Network, scaled_inputs
 from bpls_fast.training.data import (
     Array,
@@ -585,9 +585,9 @@ class _Chunks:
                 for values in (samples.X, samples.targets)
             )
             self.room = size
-        X = take(samples.X, chosen, self.X[:size])
+        X = take_rows(samples.X, chosen, self.X[:size])
         of_rows = chosen if samples.labels is None else samples.labels[chosen]
-        T = take(samples.targets, of_rows, self.T[:size])
+        T = take_rows(samples.targets, of_rows, self.T[:size])
         return Rows(X, T, None if samples.weights is None else samples.weights[chosen], trial)
 
 

@@ -23,8 +23,7 @@ from bpls_fast.kernels import (
     solve_batched,
     tangent,
 )
-from bpls_fast.kernels.activations import Activation
-from bpls_fast.kernels.backend import arrays_to_numpy, device_kernels, empty, to_device_of, to_numpy
+from bpls_fast.kernels.backend import arrays_to_numpy, empty, to_device_of, to_numpy
 from bpls_fast.network.network import Network, scaled_inputs
 from bpls_fast.training.data import float_of
 from bpls_fast.training.report import Recorder
@@ -388,7 +387,8 @@ class Refinement:
         """
         N, activation = now.N[layer], self.net.activations[layer]
         if activation.name == "softmax" or len(self.hidden) == 1:
-            squares = _squared_slopes(activation, N, rows.weights) / rows.total_weight()
+            squares = activation.squared_slopes(N, sample_weight=rows.weights)
+            squares = squares / rows.total_weight()
             return np.diag(np.einsum("ij,ij->i", linear(W, above), W) * squares), False
         count = len(N) if rows.trial < FEW_SLOPES else rows.trial
         some = slice(0, count, -(-count // SLOPE_ROWS))
@@ -539,15 +539,3 @@ class Refinement:
 def _dot(A: Array, B: Array) -> float:
     """Give ΣΣ A B, the same bits whatever the threads."""
     return float(np.einsum("ij,ij->", A, B))
-
-
-def _squared_slopes(activation: Activation, N: Array, weights: Array | None) -> Array:
-    """Give, for each neuron, the weighted sum over rows of its squared slope."""
-    if weights is None:
-        return activation.squared_slopes(N)
-    if (gpu := device_kernels("auto", N)) is not None:
-        on_gpu: Array = gpu.squared_slopes(activation.name, N, weights)
-        return on_gpu
-    slope = N * (1 - N) if activation.name == "softmax" else activation.jacobian(np.ones_like(N), N)
-    squares: Array = np.einsum("i,ij,ij->j", weights, slope, slope, dtype=np.float64)
-    return squares
