@@ -44,7 +44,8 @@ class Array:
 
     Parameters
     ----------
-    data : device array of numba-cuda
+    data : device array
+        As `runtime` creates it.
     """
 
     on_device = True
@@ -73,6 +74,11 @@ class Array:
         """The number of elements."""
         return int(np.prod(self.shape))
 
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements are in the order of rows, without gaps."""
+        return runtime.is_contiguous(self.data)
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -80,8 +86,8 @@ class Array:
         return f"cuda.Array(shape={self.shape}, dtype={self.dtype})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        whole = self if self.data.is_c_contiguous() else self.astype(self.dtype)
-        values = runtime.download(whole.data) if self.size else np.empty(self.shape, self.dtype)
+        contiguous = self if self.is_contiguous else self.copy()
+        values = runtime.download(contiguous.data) if self.size else np.empty(self.shape, self.dtype)
         return values if dtype is None else values.astype(dtype, copy=False)
 
     @property
@@ -129,9 +135,8 @@ class Array:
 
     def reshape(self, *shape: Any) -> Array:
         """Return a view of another shape, or a copy if the array is not contiguous."""
-        # numba-cuda reshapes Fortran-contiguous arrays without a copy, as if they were C-contiguous.
-        data = self.data if self.data.is_c_contiguous() else self.copy().data
-        return Array(data.reshape(*shape).bind(data.stream))
+        contiguous = self if self.is_contiguous else self.copy()
+        return Array(runtime.reshaped(contiguous.data, shape))
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         """Return a contiguous copy of this dtype; without `copy`, the array itself if it has the dtype."""
@@ -282,7 +287,7 @@ def as_matrices(*arrays: Array) -> tuple[Any, ...]:
 
     Vectors become one column, and so do arrays that are all contiguous; others are as of `as_matrix`.
     """
-    if all(array.ndim == 1 or array.data.is_c_contiguous() for array in arrays):
+    if all(array.ndim == 1 or array.is_contiguous for array in arrays):
         return tuple(map(_as_column, arrays))
     return tuple(map(as_matrix, arrays))
 
@@ -294,7 +299,7 @@ def as_matrix(array: Array) -> Any:
     """
     if array.ndim == 2:
         return array.data
-    if array.ndim == 1 and not array.data.is_c_contiguous():
+    if array.ndim == 1 and not array.is_contiguous:
         strides = (array.dtype.itemsize, *array.data.strides)
         return runtime.strided_view(array.data, (1, len(array)), strides)
     width = array.shape[-1] if array.ndim else 1
@@ -303,7 +308,7 @@ def as_matrix(array: Array) -> Any:
 
 def _as_column(array: Array) -> Any:
     """Return a view of a vector, or of a contiguous array, as one column."""
-    if array.data.is_c_contiguous():
+    if array.is_contiguous:
         return array.reshape(array.size, 1).data
     strides = (*array.data.strides, array.dtype.itemsize)
     return runtime.strided_view(array.data, (len(array), 1), strides)
@@ -363,7 +368,7 @@ def _as_rows(array: Array) -> Any:
 
 def _has_matrix_view(array: Array) -> bool:
     """Return whether `as_matrix`, `as_matrices` and `_as_rows` return a view, to which kernels may write."""
-    return array.ndim <= 2 or bool(array.data.is_c_contiguous())
+    return array.ndim <= 2 or array.is_contiguous
 
 
 def column_totals(

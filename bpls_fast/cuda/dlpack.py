@@ -1,4 +1,4 @@
-"""DLPack capsules, which numba-cuda neither exports nor imports. The structures are those of dlpack.h, version 0."""
+"""DLPack capsules for device memory. The structures are those of dlpack.h, version 0."""
 
 from __future__ import annotations
 

@@ -121,9 +121,19 @@ def interface_of(data: Any) -> dict[str, Any]:
     """Return the array interface of a device array."""
     described = data._ary.__array_interface__ if simulated else data.__cuda_array_interface__
     # numba-cuda omits strides of 0, too.
-    strides = None if data.is_c_contiguous() else tuple(data.strides)
+    strides = None if is_contiguous(data) else tuple(data.strides)
     stream = _handle(data.stream) or None
     return {**described, "strides": strides, "version": 3, "stream": stream}
+
+
+def is_contiguous(data: Any) -> bool:
+    """Return whether the elements of a device array are in the order of rows, without gaps."""
+    return bool(data.is_c_contiguous())
+
+
+def reshaped(data: Any, shape: tuple[Any, ...]) -> Any:
+    """Return a view of another shape; the array must be contiguous, which numba-cuda does not check."""
+    return data.reshape(*shape).bind(data.stream)
 
 
 def strided_view(
