@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 from bpls_fast.configuration import config, get_cmake_dir, get_include, get_libs, show_config
 from bpls_fast.kernels import (
     Activation,
+    NonFiniteError,
     activations,
     cross,
     gram,
@@ -43,6 +44,7 @@ __all__ = [
     "Cost",
     "FitReport",
     "Network",
+    "NonFiniteError",
     "Predictor",
     "__version__",
     "activations",

@@ -1,4 +1,4 @@
-"""The build and run-time configuration, and the folders of the C++ library."""
+"""The configuration of the build and of this process, and the folders of the C++ library."""
 
 import os
 from importlib.util import find_spec
@@ -9,15 +9,17 @@ from bpls_fast import _core
 __all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
 
 
+_CUDA_PACKAGES = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
+
+
 def config() -> dict[str, Any]:
     """Return the build and run-time configuration.
 
     Returns
     -------
     dict
-        `version`, `compiler`, `build` (type and flags), `flags` (additional flags of each level), `isa` (the levels
-        `compiled`, those `supported` by this CPU, and the `active` one), `openmp`, and `threads` (the present default
-        of a call).
+        `version`, `compiler`, `build` (type and flags), `flags` (the additional flags of each level), `isa` (the levels
+        `compiled`, those `supported` by this CPU, and the `active` one), `openmp`, and `threads` (the current default).
 
     Examples
     --------
@@ -29,7 +31,7 @@ def config() -> dict[str, Any]:
 
 
 def show_config() -> None:
-    """Print the configuration, and packages, driver, devices and libraries of the GPU backend.
+    """Print the configuration, including the packages, driver, devices and libraries of the GPU backend.
 
     Examples
     --------
@@ -54,14 +56,13 @@ def show_config() -> None:
 
 
 def _show_cuda() -> None:
-    packages = {"numba-cuda": "numba_cuda", "CuPy": "cupy"}
-    found = [name if find_spec(module) else f"{name} missing" for name, module in packages.items()]
-    print(f"cuda       {', '.join(found)}")
-    try:
-        from bpls_fast.cuda import libraries, runtime
-    except ImportError:
+    packages = {name: find_spec(module) for name, module in _CUDA_PACKAGES.items()}
+    there = ", ".join(name if found else f"{name} missing" for name, found in packages.items())
+    print(f"cuda       {there}")
+    if packages["numba-cuda"] is None:
         print('  for NVIDIA GPUs: pip install "bpls_fast[cuda]"')
         return
+    from bpls_fast.cuda import libraries, runtime
 
     print(f"  driver     {runtime.driver()}")
     for number, device in enumerate(runtime.devices()):
@@ -97,7 +98,7 @@ def get_cmake_dir() -> str:
 
 
 def get_libs() -> str:
-    """Return linker options for a program that uses the shared C++ library, with the path to find it at run time.
+    """Return the linker options for the shared C++ library, including its run-time path.
 
     Examples
     --------
@@ -110,5 +111,5 @@ def get_libs() -> str:
 
 
 def _installed() -> str:
-    # Next to the extension: in an editable install the Python files are elsewhere.
+    # The folder of the extension: in an editable install the Python files are elsewhere.
     return os.path.dirname(os.path.abspath(str(_core.__file__)))

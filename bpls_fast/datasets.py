@@ -1,7 +1,7 @@
-"""Data sets to try the package on, and the reader of their files.
+"""Data sets for trying out the package, and the reader of their IDX files.
 
-A file is believed only as far as its bytes go: memory grows with the data that is there, never by what a header claims,
-and a file that is cut, damaged or another one than its name says is an error that names it.
+Headers are not trusted: memory is allocated for data that was read, never for what a header claims. A truncated,
+damaged or wrong file raises an error that names it.
 """
 
 import gzip
@@ -22,7 +22,7 @@ __all__ = ["DataSet", "load", "read_idx"]
 
 
 class DataSet(NamedTuple):
-    """Images as rows of uint8 and their labels, split into a training and a test part."""
+    """Images as rows of uint8, and their labels, split into a training and a test part."""
 
     x_train: NDArray[np.uint8]
     y_train: NDArray[np.int64]
@@ -36,33 +36,33 @@ def load(name: str, root: str | os.PathLike[str] | None = None, download: bool =
     Parameters
     ----------
     name : {"digits", "mnist", "fashion-mnist"}
-        "digits": scikit-learn's 1797 digits of 8 x 8 pixels, valued 0 to 16. A fifth of them, drawn at random but
-        always the same, is the test part. It comes with scikit-learn; `root` and `download` do not matter.
+        "digits": scikit-learn's 1797 digits of 8 x 8 pixels with values from 0 to 16. A fifth of them, drawn with a
+        fixed seed, is the test part. scikit-learn contains the data; `root` and `download` are ignored.
 
-        "mnist", "fashion-mnist": images of 28 x 28 pixels in ten classes, 60,000 to train and 10,000 to test with.
+        "mnist", "fashion-mnist": images of 28 x 28 pixels in ten classes, 60,000 for training and 10,000 for tests.
     root : path, optional
-        The folder that holds ``MNIST/raw`` and ``FashionMNIST/raw``, torchvision's layout; the four IDX files in
-        there may be plain or gzipped. By default the folder that the environment variable BPLS_DATA names, without
-        it ``bpls_fast`` in the user's cache: ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        The folder that holds ``MNIST/raw`` and ``FashionMNIST/raw``, as torchvision lays them out. The four IDX
+        files in each may be plain or gzipped. The default is the environment variable BPLS_DATA; if it is not set,
+        ``bpls_fast`` in the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``).
     download : bool, default False
-        If files are missing, let torchvision download the set into `root`. Files that are there are read as they
-        are; to replace a damaged one, delete it.
+        If files are missing, let torchvision download the set into `root`. Existing files are not replaced; delete
+        a damaged one first.
 
     Returns
     -------
     DataSet
-        A named tuple (x_train, y_train, x_test, y_test): uint8 images, one in each row, and int64 labels.
+        A named tuple (x_train, y_train, x_test, y_test) of uint8 images, one per row, and int64 labels.
 
     Raises
     ------
     ValueError
-        No such set; or a file is truncated, damaged or not what its name says, and the message names it.
+        If there is no set of that name, or if a file is truncated, damaged or not what its name says.
     FileNotFoundError
-        Files are missing and `download` is False.
+        If files are missing and `download` is False.
     ImportError
-        scikit-learn, which holds the digits, or torchvision, which downloads, is not installed.
+        If scikit-learn (for the digits) or torchvision (for a download) is not installed.
     RuntimeError
-        torchvision could not download.
+        If torchvision cannot download the files.
 
     Examples
     --------
@@ -83,30 +83,31 @@ def load(name: str, root: str | os.PathLike[str] | None = None, download: bool =
     elif missing:
         raise FileNotFoundError(
             f"{name} is not complete in {raw}: no {', '.join(missing)}, plain or with .gz; put the files "
-            "there, name another folder by root or the environment variable BPLS_DATA, or let torchvision "
-            "download them with download=True"
+            "there, name another folder by root or the environment variable BPLS_DATA, or download them by "
+            "torchvision with download=True"
         )
     train, test = (_labelled_images(raw, part) for part in _PARTS)
     return DataSet(*train, *test)
 
 
 def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
-    """Read an IDX file of unsigned bytes, the format of MNIST; gzipped files are recognised by their content.
+    """Read an IDX file of unsigned bytes, the format of MNIST. Gzipped files are recognised by their content.
 
     Parameters
     ----------
     path : path
-        The file. Its values must be bytes, in 1 to 32 dimensions, none of them empty.
+        The file. Its values must be bytes, in 1 to 32 dimensions of at least one element.
 
     Returns
     -------
     ndarray of uint8
-        A new array in the shape that the header says.
+        A new array of the shape given in the header.
 
     Raises
     ------
     ValueError
-        The file is not IDX, holds other values than bytes, or is truncated, damaged or longer than its header says.
+        If the file is not IDX, holds other values than bytes, is truncated or damaged, or is longer than its header
+        says.
 
     Examples
     --------
@@ -124,11 +125,11 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         return _read_values(file, path, _read_shape(file, path))
 
 
-_FOLDERS = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST"}  # torchvision's classes, too
+_FOLDERS = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST"}  # as torchvision names its classes
 _PARTS = ["train", "t10k"]
 _PIXELS = (28, 28)
 _CLASSES = 10
-_ROWS = 60_000  # at most; a small file that unzips to more is not one of these sets
+_ROWS = 60_000  # the maximum; refuses a small file that unzips to far more
 
 _IDX_TYPES = {
     0x08: "uint8",
@@ -138,7 +139,7 @@ _IDX_TYPES = {
     0x0D: "float32",
     0x0E: "float64",
 }
-_IDX_DIMENSIONS = 32  # as many as every NumPy has
+_IDX_DIMENSIONS = 32  # the maximum of the oldest supported NumPy
 _CHUNK = 1 << 20
 
 
@@ -202,7 +203,7 @@ def _labelled_images(raw: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[n
 
 
 def _read_rows(path: Path, content: str, row_shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Read images or labels; what does not fit the set is refused before its values are read."""
+    """Read images or labels; check the shape before reading the values."""
     with _unzipped(path) as file:
         shape = _read_shape(file, path)
         if len(shape) != 1 + len(row_shape):
@@ -262,7 +263,7 @@ def _read_shape(file: BufferedIOBase, path: str | os.PathLike[str]) -> tuple[int
 def _read_values(
     file: BufferedIOBase, path: str | os.PathLike[str], shape: tuple[int, ...]
 ) -> NDArray[np.uint8]:
-    # One byte more than expected: it shows what trails, and where none does, gzip has checked its sum.
+    # Ask for one byte more than expected: that finds trailing bytes, and makes gzip verify its checksum at the end.
     expected = math.prod(shape)
     values = bytearray()
     while chunk := file.read(min(_CHUNK, expected + 1 - len(values))):

@@ -1,7 +1,7 @@
-"""The controller of our threads for threadpoolctl. Importing this module registers it.
+"""The controller that shows the kernels to threadpoolctl. Importing this module registers it.
 
-`threadpool_info` then lists the extension, and the C++ library if it is loaded, as "bpls", and `threadpool_limits` sets
-their threads. The package imports this module if threadpoolctl was loaded before, as by scikit-learn.
+`threadpool_info` then lists the extension, and the C++ library if it is loaded, as "bpls"; `threadpool_limits` sets
+their threads. The package imports this module itself if threadpoolctl was imported first, as it is by scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["BplsController"]
 
 
 class BplsController(LibController):  # type: ignore[misc]  # threadpoolctl has no types
-    """The default number of threads of a call, for the whole process."""
+    """Controls the default number of threads of the whole process."""
 
     user_api = "bpls"
     internal_api = "bpls"
@@ -22,15 +22,15 @@ class BplsController(LibController):  # type: ignore[misc]  # threadpoolctl has 
     check_symbols = ("bpls_get_num_threads", "bpls_set_num_threads")
 
     def get_num_threads(self) -> int:
-        """Return the number of threads of the next call."""
+        """Return the default number of threads."""
         return int(self.dynlib.bpls_get_num_threads())
 
     def set_num_threads(self, num_threads: int) -> None:
-        """Set the number of threads of the next calls."""
+        """Set the default number of threads."""
         self.dynlib.bpls_set_num_threads(num_threads)
 
     def get_version(self) -> str | None:
-        """Return the version, or None for an unrelated library with the same file name."""
+        """Return the version, or None for another library: threadpoolctl asks every library with such a file name."""
         version = getattr(self.dynlib, "bpls_version", None)
         if version is None:
             return None

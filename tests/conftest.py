@@ -7,10 +7,11 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
-from reference import THREADS
+
+from tests.support.reference import THREADS
 
 # Simulator and compiler cannot share a process.
-collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["cuda_simulator"]
+collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["cuda/simulator"]
 
 settings.register_profile(
     "default",

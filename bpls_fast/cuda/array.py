@@ -87,7 +87,9 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         contiguous = self if self.is_contiguous else self.copy()
-        values = runtime.download(contiguous.data) if self.size else np.empty(self.shape, self.dtype)
+        values = (
+            runtime.download(contiguous.data) if self.size else np.empty(self.shape, self.dtype)
+        )
         return values if dtype is None else values.astype(dtype, copy=False)
 
     @property

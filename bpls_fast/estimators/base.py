@@ -19,11 +19,13 @@ from bpls_fast.kernels.activations import activations
 from bpls_fast.network.network import Network
 from bpls_fast.training.bpls.algorithm1 import REFINEMENTS, fit_injective
 from bpls_fast.training.bpls.algorithm2 import fit_classifier
-from bpls_fast.training.data import check_count, float_of, weights_of_classes
-from bpls_fast.training.refined.fit import Samples, fit_refined, targets_of
+from bpls_fast.training.checks import check_count, class_weights
+from bpls_fast.training.data import Samples, float_of
+from bpls_fast.training.refined.fit import fit_refined
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
-from bpls_fast.training.solvers import offset_limit
+from bpls_fast.training.solvers import eigenvalue_errors, offset_limit
+from bpls_fast.training.targets import one_hot_targets
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -496,9 +498,9 @@ class BPLSClassifier(ClassifierMixin, _BPLS):  # type: ignore[misc]
             self._seen = seen + np.bincount(index, weights, minlength=len(known))
             stream = self._stream_of(rows, weights, len(known), "softmax")
             if self.class_weight is not None:
-                of_classes = weights_of_classes(self.class_weight, known, index, self._seen)
+                of_classes = class_weights(self.class_weight, known, index, self._seen)
                 weights = of_classes[index] if weights is None else weights * of_classes[index]
-            targets = targets_of(known, activations["softmax"]).astype(float_of(rows))
+            targets = one_hot_targets(known, activations["softmax"]).astype(float_of(rows))
             self._learn(stream, rows, Samples(rows, targets, index, weights))
         self.classes_ = self.network_.classes = known
         return self
@@ -781,13 +783,13 @@ class BPLSRegressor(RegressorMixin, _BPLS):  # type: ignore[misc]
 
 def _with_weights_like_rows(samples: Samples) -> Samples:
     """Give the rows with weights of the dtype that they are computed in, without those whose weight is 0 in it."""
-    if samples.weights is None:
+    if samples.sample_weight is None:
         return samples
     dtype = float_of(samples.X)
     with np.errstate(over="ignore", under="ignore"):
-        weights = samples.weights.astype(dtype)
+        weights = samples.sample_weight.astype(dtype)
     check_finite(weights, f"sample_weight, as {np.dtype(dtype)} like X,")
-    return samples._replace(weights=weights).take(np.flatnonzero(weights))
+    return samples._replace(sample_weight=weights).take(np.flatnonzero(weights))
 
 
 def _scale_of(Y: Array, weights: Array | None) -> tuple[Array, Array]:
@@ -825,12 +827,7 @@ def _moments(X: Array, weights: Array | None) -> tuple[Array, Array]:
 
 
 def _cross_validated_eps(start: Start, Y: Array, weights: Array | None) -> float:
-    """Give the ridge with the least generalized cross-validation error of the output layer on the start's features.
-
-    Along an eigenvector of the Gram matrix with eigenvalue s, a solve with ridge λ keeps the share
-    f = 1 - (λ / (s + λ))^(1 + refinements) of the least-squares fit; the error is |residual|² / (rows - Σf)². Weights
-    count as repetitions, but the rows never as fewer than they are.
-    """
+    """Return the ridge that generalized cross-validation prefers for the output layer on the features of the start."""
     smallest = _smallest_eps(start, weights)
     if len(start.net.weights) == 1:
         return max(1e-6, smallest)
@@ -838,16 +835,10 @@ def _cross_validated_eps(start: Start, Y: Array, weights: Array | None) -> float
     A = start.net.layer_inputs(start.X)[-1]
     G, C = gram(A, Y, bias=True, sample_weight=weights)
     counts = np.ones(len(Y)) if weights is None else weights
-    s, vectors = np.linalg.eigh(G)
-    s = np.maximum(s, 1e-15 * s[-1])
-    ridge = grid[:, np.newaxis] * s.mean()
-    kept = 1 - (ridge / (s + ridge)) ** (1 + REFINEMENTS)
-    total = (counts @ np.square(Y)).sum()
-    explained = (2 * kept - kept**2) @ (np.square(vectors.T @ C).sum(axis=1) / s)
-    residual = np.maximum(total - explained, 100 * np.finfo(A.dtype).eps * total)
-    freedom = max(counts.sum(), np.count_nonzero(counts)) - kept.sum(axis=1)
-    error = np.where(freedom >= 1, residual / np.square(freedom), np.inf)
-    return float(grid[np.argmin(error)])
+    rows = max(counts.sum(), np.count_nonzero(counts))
+    squares = (counts @ np.square(Y)).sum()
+    errors = eigenvalue_errors(G, C, grid, rows, squares, A.dtype, 1 + REFINEMENTS)
+    return float(grid[np.argmin(errors)])
 
 
 def _smallest_eps(start: Start, weights: Array | None) -> float:

@@ -1,7 +1,7 @@
-"""The experiments of the paper, with the numbers that it published: Tables I and II, the toy problems, the figures.
+"""The experiments of the paper: Tables I and II, the toy problems, the figures, and the numbers it published.
 
 `bpls-fast paper` runs them from the command line. PyTorch (for the gradient methods) and matplotlib (for the plots)
-load where they are used.
+are imported only where they are used.
 
 Examples
 --------

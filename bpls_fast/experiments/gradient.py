@@ -1,7 +1,7 @@
-"""The gradient methods that the paper compares with, from PyTorch, at the paper's settings.
+"""The gradient methods that the paper compares with, in PyTorch, at the paper's settings.
 
-Torch is optional: it loads inside the functions. Learning rates are 1e-3 (AdaGrad has 1e-1 on the toy problems), the
-rest are the usual defaults, and every update sees a single row.
+PyTorch is optional and imported inside the functions. The learning rate is 1e-3 (1e-1 for AdaGrad on the toy
+problems), the other options have their usual defaults, and every update uses a single row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WARM_UP_STEPS = 100
 
 
 def torch_installed() -> bool:
-    """Tell whether PyTorch is there."""
+    """Return whether PyTorch is installed."""
     return importlib.util.find_spec("torch") is not None
 
 
@@ -43,8 +43,8 @@ def train_many(
 ) -> list[Array]:
     """Train many small networks without biases at once, each on its own targets.
 
-    The runs are the leading dimension of every array, and one loop trains them all: the updates of these methods are
-    element by element, so no run knows of another.
+    The runs are the leading dimension of every array, and one loop trains them all. The updates of these methods are
+    element-wise, so the runs do not affect each other.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def train_many(
     X : (d, inputs) array
         The data, the same in every run.
     Y : (runs, d, outputs) array
-        What each run should give for X.
+        The targets of each run.
     weights : sequence of (runs, n, m) arrays
-        The start of each run, layer by layer.
+        The initial weights of each run, layer by layer.
     activation : {"identity", "sigmoid"}
-        Of every layer.
+        The activation of every layer.
     epochs : int
-        Passes over the rows; each row is one update, in an order that is drawn anew for every epoch.
+        Passes over the rows. Each row is one update; every epoch visits the rows in a new random order.
     learning_rate : float
 
     Returns
@@ -79,7 +79,7 @@ def train_many(
             for W in layers:
                 outputs = act(outputs @ W)
             descent.zero_grad()
-            # The mean over the outputs of each run, summed over the runs: each has the gradient of its own.
+            # The mean over the outputs, summed over the runs: every run gets its own gradient.
             (outputs[:, 0] - targets[:, row]).square().mean(dim=1).sum().backward()
             descent.step()
     return [W.detach().numpy() for W in layers]
@@ -94,23 +94,25 @@ def epochs(
     seed: int = 0,
     every: int | None = None,
 ) -> Iterator[list[Array]]:
-    """Train a softmax classifier row by row; give its weights, biases in their last rows, after every epoch.
+    """Train a softmax classifier row by row and yield its weights after every epoch.
+
+    The last row of each weight matrix is the bias.
 
     Parameters
     ----------
     method : str
         One of `GRADIENT_METHODS`.
     weights : sequence of arrays
-        The start, as in `bpls_fast.Network.weights`.
+        The initial weights, as in `bpls_fast.Network.weights`.
     X : (d, inputs) array of uint8
         Images; they are scaled to [0, 1].
     labels : (d,) array of int
     count : int
-        Epochs.
+        The number of epochs.
     seed : int
-        Of the order of the rows, which is drawn anew for every epoch.
+        Seed of the order of the rows, which is new in every epoch.
     every : int, optional
-        Give the weights after this many rows, too, not only after an epoch.
+        Also yield the weights after this many rows within an epoch.
     """
     step, layers = _single_row_step(method, weights, X, labels)
     order = np.random.default_rng(seed)
@@ -128,7 +130,7 @@ def epochs(
 def seconds_per_step(
     method: str, weights: Sequence[Array], X: Array, labels: Array, steps: int
 ) -> float:
-    """Give the mean time of an update by a single row, over the first `steps` after a warm-up."""
+    """Return the mean time of an update by a single row: that of `steps` updates after a warm-up."""
     step, _ = _single_row_step(method, weights, X, labels)
     for row in range(WARM_UP_STEPS):
         step(row % len(X))
@@ -141,7 +143,7 @@ def seconds_per_step(
 def _single_row_step(
     method: str, weights: Sequence[Array], X: Array, labels: Array
 ) -> tuple[Any, list[Any]]:
-    """Give the function that updates the weights by one row, and the layers that hold them."""
+    """Return the function that updates the weights by one row, and the layers that hold them."""
     torch = _torch()
     rows = torch.tensor(X, dtype=torch.float32) / 255
     classes = torch.tensor(labels)
@@ -150,7 +152,7 @@ def _single_row_step(
         layer = torch.nn.Linear(len(W) - 1, W.shape[1])
         layer.load_state_dict({"weight": torch.tensor(W[:-1].T), "bias": torch.tensor(W[-1])})
         layers += [layer, torch.nn.Softmax(1)]
-    model = torch.nn.Sequential(*layers[:-1])  # the loss has the last softmax in it
+    model = torch.nn.Sequential(*layers[:-1])  # the loss includes the last softmax
     descent = optimizer(method, list(model.parameters()), LEARNING_RATE)
 
     def step(row: int) -> None:
@@ -163,7 +165,7 @@ def _single_row_step(
 
 
 def optimizer(method: str, parameters: list[Any], learning_rate: float) -> Any:
-    """Make PyTorch's optimizer of that name, fused: its fastest form on a CPU."""
+    """Return PyTorch's optimizer of that name, fused: its fastest form on a CPU."""
     optim = _torch().optim
     if method == "Adam":
         return optim.Adam(parameters, learning_rate, fused=True)

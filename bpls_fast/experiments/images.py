@@ -1,4 +1,4 @@
-"""The experiments with images: Algorithm 2 in the paper's four settings, its Tables I and II, its curves."""
+"""The experiments on images: Algorithm 2 in the paper's four settings, Tables I and II, the accuracy curves."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ TIMED = Setting("fashion-mnist", (100, 70))
 
 
 def start(setting: Setting, data: datasets.DataSet, seed: int) -> Network:
-    """Give the network of a setting as every algorithm begins: softmax everywhere, weights uniform on [-1, 1]."""
+    """Return the network that every algorithm starts from: softmax everywhere, weights uniform on [-1, 1]."""
     classes = int(data.y_train.max()) + 1
     return Network([data.x_train.shape[1], *setting.hidden, classes], seed=seed)
 
 
 class Variant(NamedTuple):
-    """A reading of Algorithm 2: the arguments of `fit_classifier` in which it may differ from the paper's text.
+    """A reading of Algorithm 2: the arguments of `fit_classifier` that may differ from the paper's text.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Variant(NamedTuple):
     full_sweeps : int
         Sweeps over all rows.
     resolve : bool
-        Whether line 9 is done: each layer but the first is solved again on its updated matrix.
+        Whether to run line 9: solve each layer but the first again on its updated matrix.
     """
 
     name: str
@@ -64,29 +64,29 @@ class Variant(NamedTuple):
 
 DEFAULT = Variant("Algorithm 2", 3, False)
 LITERAL = Variant("Algorithm 2 to the letter", 1, True)
-"""The paper's listing. Its formula for the target leaves open which output is meant: both take the joint one."""
+"""The paper's listing. Its formula for the target leaves open which output is meant; both variants use all of them."""
 
 TARGET = "joint"
 
 
 class Table1Row(NamedTuple):
-    """Accuracies in percent on one part of a data set: ours over several seeds, and those that the paper published.
+    """Accuracies in percent on one part of a data set: ours over several seeds, and those of the paper.
 
     Attributes
     ----------
     dataset, hidden, part
         The setting, and "train" or "test".
     algorithm, full_sweeps, resolve, target
-        Which variant of Algorithm 2 was fitted, by the arguments of `fit_classifier`.
+        The variant of Algorithm 2 that was fitted, as arguments of `fit_classifier`.
     margins : str
-        How far the targets of the hidden layers were kept inside their range, as chosen from the training misses:
-        one number for each layer; semicolons part the seeds where they differ.
+        How far inside their range the targets of the hidden layers were kept, chosen by the training misses: one
+        number per layer. Where the seeds differ, semicolons separate them.
     seeds : int
-        Initial weights that were tried.
+        Number of initial weights.
     bpls, bpls_std, bpls_lowest, bpls_highest : float
-        Ours: mean, standard deviation, extremes.
+        Our accuracy over the seeds: mean, standard deviation, minimum, maximum.
     iterations, iterations_most : float, int
-        Mean and largest number of iterations of a fit.
+        Mean and maximum number of iterations of a fit.
     paper_bpls, paper_adam, paper_nag, paper_sgd, paper_adagrad : float
         Table I of the paper.
     """
@@ -114,19 +114,19 @@ class Table1Row(NamedTuple):
 
 
 def table1(data: Mapping[str, datasets.DataSet], *, seeds: int = 5) -> list[Table1Row]:
-    """Train the networks of Table I, each from several initial weights.
+    """Train the networks of Table I from several initial weights each.
 
     Parameters
     ----------
     data : mapping from str to DataSet
-        "mnist" and "fashion-mnist", see `bpls_fast.datasets.load`.
+        "mnist" and "fashion-mnist", as `bpls_fast.datasets.load` returns them.
     seeds : int
-        The initial weights are those of the seeds 0 to seeds - 1.
+        The initial weights are drawn with the seeds 0 to seeds - 1.
 
     Returns
     -------
     list of Table1Row
-        For each of the four settings and both variants, one for the training and one for the test images.
+        One row for the training and one for the test images of each setting and variant.
     """
     return [
         row
@@ -142,7 +142,7 @@ def _table1_rows(
     fits = [_fit(setting, data, seed, variant) for seed in range(seeds)]
     iterations = [report.iterations for _, report in fits]
     margins = [" ".join(f"{margin:.3g}" for margin in report.margins) for _, report in fits]
-    for_parts = zip(*(_accuracy(net, data) for net, _ in fits), strict=True)
+    by_part = zip(*(_accuracy(net, data) for net, _ in fits), strict=True)
     return [
         Table1Row(
             *setting.names,
@@ -161,7 +161,7 @@ def _table1_rows(
             max(iterations),
             *(getattr(published, part) for published in TABLE1[setting].values()),
         )
-        for part, percents in zip(Accuracy._fields, for_parts, strict=True)
+        for part, percents in zip(Accuracy._fields, by_part, strict=True)
     ]
 
 
@@ -172,7 +172,7 @@ class Table2Row(NamedTuple):
     ----------
     algorithm : str
     seconds : float or None
-        Measured here; None where PyTorch is not installed.
+        The measured time; None if PyTorch is not installed.
     how : str
         What was measured.
     paper_cpu, paper_gpu : float
@@ -189,17 +189,17 @@ class Table2Row(NamedTuple):
 def table2(data: datasets.DataSet, *, seeds: int = 5, steps: int = 2000) -> list[Table2Row]:
     """Time the algorithms of Table II.
 
-    Ours are whole fits, divided by their iterations. An epoch of a gradient method is one update for each row: a
-    slice of it is timed and multiplied, which the row says.
+    The time of BPLS is that of whole fits, divided by their iterations. An epoch of a gradient method is one update
+    per row; a part of it is timed and extrapolated, and the row of the table says so.
 
     Parameters
     ----------
     data : DataSet
         Fashion-MNIST.
     seeds : int
-        Fits that are timed.
+        Number of fits to time.
     steps : int
-        Updates of each gradient method that are timed.
+        Number of updates to time for each gradient method.
     """
     floats = np.divide(data.x_train, 255, dtype=np.float32)
     rows = []
@@ -235,11 +235,11 @@ class CurvePoint(NamedTuple):
     dataset, hidden, algorithm, seed
         The run.
     iteration : int
-        From 1.
+        Counted from 1.
     train, test : float
         Accuracies in percent.
     kept : bool
-        Whether the fit gave these weights.
+        Whether the fit returned these weights.
     """
 
     dataset: str
@@ -255,7 +255,7 @@ class CurvePoint(NamedTuple):
 def accuracy_curves(
     setting: Setting, data: datasets.DataSet, *, seeds: int = 5, epochs: int = 0
 ) -> list[CurvePoint]:
-    """Follow the accuracies of a setting iteration by iteration.
+    """Return the accuracies of a setting after every iteration.
 
     Parameters
     ----------
@@ -264,8 +264,8 @@ def accuracy_curves(
     seeds : int
         Runs of Algorithm 2.
     epochs : int
-        Epochs of each gradient method, from the weights of seed 0. The paper has 40; one takes about half a minute,
-        since every row is an update. 0 leaves the gradient methods out.
+        Epochs of each gradient method, which starts from the weights of seed 0. The paper runs 40. An epoch takes
+        about half a minute, since every row is an update; 0 leaves the gradient methods out.
     """
     points = [point for seed in range(seeds) for point in _curve_of_fit(setting, data, seed)]
     for method in GRADIENT_METHODS if epochs else ():
@@ -276,12 +276,12 @@ def accuracy_curves(
 def _curve_of_fit(setting: Setting, data: datasets.DataSet, seed: int) -> list[CurvePoint]:
     accuracies: list[Accuracy] = []
 
-    def note(report: FitReport) -> None:
+    def record(report: FitReport) -> None:
         assert report.network is not None
         test = _percent(report.network, data.x_test, data.y_test)
         accuracies.append(Accuracy(100 * report.accuracy[-1], test))
 
-    _, report = _fit(setting, data, seed, callback=note)
+    _, report = _fit(setting, data, seed, callback=record)
     return [
         CurvePoint(*setting.names, "BPLS", seed, index + 1, *accuracy, index == report.best)
         for index, accuracy in enumerate(accuracies)
@@ -301,7 +301,7 @@ def _curve_of_gradient(
 
 
 class TimePoint(NamedTuple):
-    """Test accuracy in percent beside the seconds of an iteration or epoch, on Fashion-MNIST with 100-70."""
+    """Test accuracy in percent and seconds of an iteration or epoch, on Fashion-MNIST with hidden layers 100-70."""
 
     algorithm: str
     source: str
@@ -310,14 +310,14 @@ class TimePoint(NamedTuple):
 
 
 def accuracy_and_time(data: datasets.DataSet, *, seeds: int = 5) -> list[TimePoint]:
-    """Give the points of the paper's last figure: ours, measured here on the CPU, and those of its two tables.
+    """Return the points of the paper's last figure: ours, measured on this CPU, and those of its two tables.
 
     Parameters
     ----------
     data : DataSet
         Fashion-MNIST.
     seeds : int
-        Runs of Algorithm 2, each a point.
+        Runs of Algorithm 2; each is a point.
     """
     points = []
     for seed in range(seeds):
@@ -358,5 +358,5 @@ def _accuracy(net: Network, data: datasets.DataSet) -> Accuracy:
 
 
 def _percent(net: Network, X: NDArray[Any], labels: NDArray[np.int64]) -> float:
-    """Give how many labels are met, in percent; the classes of these sets count from 0."""
+    """Return the accuracy in percent; the labels of these sets count from 0."""
     return 100 * float(np.mean(net.decision(X).argmax(axis=1) == labels))

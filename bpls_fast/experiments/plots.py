@@ -1,7 +1,7 @@
-"""The paper's figures as PNG files. matplotlib, an extra of this package, loads when the first one is drawn.
+"""The paper's figures as PNG files. matplotlib is optional and imported when the first figure is drawn.
 
-Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart; line styles and markers
-differ as well.
+The colours are those of Okabe and Ito, which can be told apart with any kind of colour vision; line styles and
+markers differ as well.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ STYLES = {
 }
 PARTS = {"train": "Training", "test": "Test"}
 LOWEST_PERCENT = 45
-"""Where the axis of accuracies begins: below every published figure, above the first sweep of deep networks."""
+"""Lower end of the accuracy axis: below every published figure, above the first sweep of deep networks."""
 
 DATASETS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 
 
 def matplotlib_installed() -> bool:
-    """Tell whether figures can be drawn."""
+    """Return whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def plot_toy(path: Path, errors: Sequence[ToyError]) -> None:
-    """Draw RMSE against sigma, training and test, one line for each algorithm."""
+    """Draw training and test RMSE against sigma, one line per algorithm."""
     figure, axes = _panels(2)
     for axis, (part, title) in zip(axes, PARTS.items(), strict=True):
         for algorithm in _in_order(error.algorithm for error in errors):
@@ -107,7 +107,7 @@ def plot_curves(path: Path, setting: Setting, points: Sequence[CurvePoint]) -> N
 
 
 def plot_time(path: Path, points: Sequence[TimePoint]) -> None:
-    """Draw test accuracy against the seconds of an iteration, ours and the paper's."""
+    """Draw test accuracy against the seconds of an iteration or epoch, ours and the paper's."""
     figure, axes = _panels(1)
     for point in points:
         style = STYLES[point.algorithm]
@@ -146,7 +146,7 @@ def _finish(figure: Any, axes: Sequence[Any], path: Path, title: str) -> None:
 
 
 def _plain_numbers(axis: Any) -> None:
-    """Write 0.1, 0.2, 0.5, 1, … along a logarithmic axis."""
+    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, without exponents."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))

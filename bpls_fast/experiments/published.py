@@ -1,4 +1,4 @@
-"""What the paper published: its settings and the numbers of its tables. Nothing in this file is measured by us."""
+"""The paper's settings and the numbers of its tables, as published. Nothing in this file is our measurement."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ALGORITHMS = ("BPLS", *GRADIENT_METHODS)
 
 
 class Setting(NamedTuple):
-    """A data set and the hidden layers of the network that learns it.
+    """A data set and the hidden layers of the network trained on it.
 
     Attributes
     ----------
     dataset : str
-        A name that `bpls_fast.datasets.load` knows.
+        A name that `bpls_fast.datasets.load` accepts.
     hidden : tuple of int
         Neurons of each hidden layer.
     """
@@ -26,12 +26,12 @@ class Setting(NamedTuple):
 
     @property
     def layers(self) -> str:
-        """The hidden layers in one word, such as 100-70."""
+        """The hidden layers as text, such as 100-70."""
         return "-".join(map(str, self.hidden))
 
     @property
     def names(self) -> tuple[str, str]:
-        """The data set and the hidden layers, as the tables write them."""
+        """The data set and the hidden layers as text, as in the tables."""
         return self.dataset, self.layers
 
 
@@ -63,7 +63,7 @@ TABLE1: dict[Setting, dict[str, Accuracy]] = {
     }
     for setting, row in zip(SETTINGS, _ROWS, strict=True)
 }
-"""Table I: the best accuracies, the mean of 100 runs; 40 epochs of single rows for the gradient methods."""
+"""Table I: the best accuracies, mean of 100 runs; the gradient methods run 40 epochs, one row per update."""
 
 
 class RunningTime(NamedTuple):

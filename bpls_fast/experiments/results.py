@@ -1,4 +1,4 @@
-"""Results as files and as text: any sequence of named tuples of one kind, their fields the columns."""
+"""Results as CSV files and as text. A result is a sequence of named tuples whose fields are the columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["as_text", "write_csv"]
 
 
 def write_csv(path: str | os.PathLike[str], rows: Sequence[Any]) -> None:
-    """Write named tuples to a CSV file; the first line names the columns. None is an empty cell."""
+    """Write named tuples to a CSV file with a header line; None becomes an empty cell."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(rows[0]._fields)
@@ -19,7 +19,7 @@ def write_csv(path: str | os.PathLike[str], rows: Sequence[Any]) -> None:
 
 
 def as_text(rows: Sequence[Any]) -> str:
-    """Lay named tuples out as a table for people: four digits, columns aligned.
+    """Return named tuples as a text table with aligned columns and four digits.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The toy problems: two functions of one number, learnt from five noisy rows by a network of three hidden neurons.
+"""The toy problems: a network of three hidden neurons learns two functions of one number from five noisy rows.
 
-The training rows are x = 1, 3, 5, 7, 9 with a second input of 1, the bias; the test rows are x = 2, 4, 6, 8, 10. The
-noise is added to the training targets. The paper's error of a run is the norm over all rows and outputs: against the
-noisy targets in training, against the functions themselves in the test. Its figures are plots without numbers.
+The training rows are x = 1, 3, 5, 7, 9, the test rows x = 2, 4, 6, 8, 10; a second input of 1 is the bias. Noise is
+added to the training targets. The error of a run is the norm over all rows and outputs: relative to the noisy targets
+in training, to the functions themselves in the test. The paper shows these errors in plots, without numbers.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Problem(NamedTuple):
     ----------
     name : str
     activation : str
-        Of both layers of the network.
+        The activation of both layers.
     function : callable
-        Gives the two outputs for a column of x.
+        Maps a column of x to the two outputs.
     sigmas : tuple of float
-        The standard deviations of the noise. The paper names none; these fit the range of the outputs.
+        The standard deviations of the noise. The paper states none; these suit the range of the outputs.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
     sigmas: tuple[float, ...]
 
     def rows(self, first: int) -> tuple[Array, Array]:
-        """Give the five rows from x = first on, every second number, and what the outputs should be."""
+        """Return the inputs of five rows, x = first, first + 2, …, and their outputs without noise."""
         x = np.arange(first, first + 9, 2, dtype=np.float64)[:, np.newaxis]
         return np.hstack([x, np.ones_like(x)]), self.function(x)
 
@@ -71,16 +71,16 @@ PROBLEMS = (LINEAR, SIGMOID)
 
 
 class ToyError(NamedTuple):
-    """The errors of one algorithm on one problem at one level of noise, over all runs.
+    """The errors of one algorithm on one problem at one noise level, over all runs.
 
     Attributes
     ----------
     problem, sigma, algorithm, runs
         What was run.
     train_rmse, test_rmse : float
-        The paper's figure: the root of the mean over runs of the squared norm of a run's errors.
+        The paper's measure: the root mean square over the runs of the norm of a run's errors.
     train_median, test_median : float
-        The median over runs of that norm: beside the RMSE it shows how heavy the tail is.
+        The median of that norm over the runs. The gap between it and the RMSE shows how heavy the tail is.
     """
 
     problem: str
@@ -109,19 +109,20 @@ def toy_errors(
     problem : Problem
         `LINEAR` or `SIGMOID`.
     runs : int
-        Monte Carlo runs at each level of noise.
+        Monte Carlo runs at each noise level.
     epochs : int
-        Of the gradient methods; the paper has 1000. Every row is one update, which the paper says of its images only.
+        Epochs of the gradient methods; the paper runs 1000. Every row is one update, which the paper states for
+        its images only.
     sigmas : sequence of float, optional
-        Levels of noise; by default those of the problem.
+        Noise levels; by default those of the problem.
     methods : sequence of str, optional
-        Gradient methods; by default all four where PyTorch is installed and none where it is not.
+        Gradient methods; by default all four if PyTorch is installed, else none.
     seed : int
 
     Returns
     -------
     list of ToyError
-        For every algorithm, one at every level of noise.
+        One for each algorithm and noise level.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def toy_errors(
 def _fit_each(
     problem: Problem, X: Array, Y: Array, weights: Sequence[Array], *, safeguard: bool
 ) -> list[Array]:
-    """Train a network for each run by Algorithm 1."""
+    """Train one network per run by Algorithm 1 and return all weights, runs first."""
     net = Network(SIZES, problem.activation, problem.activation, bias=False)
     trained = [np.empty_like(W) for W in weights]
     for run in range(len(Y)):
@@ -191,16 +192,16 @@ def _errors(
             problem.name,
             sigma,
             algorithm,
-            len(of_train),
-            *(float(np.sqrt(np.mean(np.square(norms)))) for norms in (of_train, of_test)),
-            *(float(np.median(norms)) for norms in (of_train, of_test)),
+            len(train_norms),
+            *(float(np.sqrt(np.mean(np.square(norms)))) for norms in (train_norms, test_norms)),
+            *(float(np.median(norms)) for norms in (train_norms, test_norms)),
         )
-        for sigma, of_train, of_test in zip(sigmas, train, test, strict=True)
+        for sigma, train_norms, test_norms in zip(sigmas, train, test, strict=True)
     ]
 
 
 def _outputs(problem: Problem, X: Array, weights: Sequence[Array]) -> Array:
-    """Run all networks on the same rows: (runs, rows, outputs)."""
+    """Return the outputs of all networks for the same rows: (runs, rows, outputs)."""
     values: Any = X
     for W in weights:
         values = values @ W

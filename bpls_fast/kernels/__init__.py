@@ -19,11 +19,13 @@ Errors that all of them raise
 TypeError
     An array has another dtype than those named, or an argument is not a number where one is expected.
 ValueError
-    A shape does not fit, there are no columns, or there is NaN or infinity. Finite values whose products overflow are
-    refused, too, except by `linear`, which returns the infinities of IEEE arithmetic.
+    A shape does not fit, or there are no columns.
+NonFiniteError
+    An argument holds NaN or infinity, or the products of its finite values overflow; `linear` returns the infinities of
+    IEEE arithmetic instead. It is a ValueError.
 """
 
-from bpls_fast._core import PackedNetwork
+from bpls_fast._core import NonFiniteError, PackedNetwork
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.layers import linear, linear_bytes, residual, tangent, target
 from bpls_fast.kernels.products import cross, gram
@@ -32,6 +34,7 @@ from bpls_fast.kernels.systems import solve, solve_batched, solve_layer
 
 __all__ = [
     "Activation",
+    "NonFiniteError",
     "PackedNetwork",
     "activations",
     "check_finite",

@@ -16,7 +16,6 @@ the others, and float64, on dense samples:
 
 from __future__ import annotations
 
-from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -148,22 +147,7 @@ class Activation(NamedTuple):
         return sums
 
 
-_real = (-inf, inf)
-
 activations = MappingProxyType(
-    {
-        activation.name: activation
-        for activation in (
-            Activation("identity", _real, _real, True),
-            Activation("sigmoid", _real, (0.0, 1.0), True),
-            Activation("tanh", _real, (-1.0, 1.0), True),
-            Activation("relu", (0.0, inf), (0.0, inf), False),
-            Activation("leaky_relu", _real, _real, True),
-            Activation("elu", _real, (-1.0, inf), True),
-            Activation("softmax", _real, (0.0, 1.0), False),
-            Activation("softplus", _real, (0.0, inf), True),
-            Activation("softminus", _real, (-inf, 0.0), True),
-        )
-    }
+    {activation[0]: Activation(*activation) for activation in _core.activations()}
 )
 """The activations by name, in a mapping that cannot be changed."""

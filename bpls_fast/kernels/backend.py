@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arrays_to_numpy",
+    "backend_of",
     "device_kernels",
     "empty",
     "on_device",
@@ -75,9 +76,14 @@ def to_backend(backend: str, X: Any, *arrays: Any) -> Any:
     return rows_to_device(X), *(None if values is None else asarray(values) for values in arrays)
 
 
+def backend_of(values: Any) -> str:
+    """Return the backend whose memory holds an array: "cpu" or "cuda"."""
+    return "cuda" if on_device(values) else "cpu"
+
+
 def to_device_of(X: Any, values: Any) -> Any:
     """Move values to where X is."""
-    return to_backend("cuda" if on_device(X) else "cpu", values)[0]
+    return to_backend(backend_of(X), values)[0]
 
 
 def arrays_to_numpy(arrays: Iterable[Any]) -> tuple[NDArray[Any], ...]:

@@ -9,6 +9,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from bpls_fast import _core
+from bpls_fast._core import NonFiniteError
 from bpls_fast.kernels.backend import device_kernels
 
 __all__ = ["check_finite", "column_sums", "missed", "take_rows"]
@@ -74,7 +75,7 @@ def take_rows(X: Any, rows: NDArray[np.intp], out: Any) -> Any:
 
 
 def check_finite(values: Any, name: str) -> None:
-    """Raise an error that says where the first NaN or infinity of an array is; only floats can have one.
+    """Raise NonFiniteError, which names the place, if an array holds NaN or infinity; only floats can.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def check_finite(values: Any, name: str) -> None:
     >>> from bpls_fast.kernels import check_finite
     >>> check_finite(np.array([1.0, np.nan]), "X")
     Traceback (most recent call last):
-    ValueError: X contains NaN at [1]; expected finite numbers
+    bpls_fast._core.NonFiniteError: X contains NaN at [1]; expected finite numbers
     """
     if (gpu := device_kernels("auto", values)) is not None:
         gpu.check_finite(values, name)
@@ -96,4 +97,4 @@ def check_finite(values: Any, name: str) -> None:
     if len(wrong):
         place = wrong[0].tolist()
         kind = "NaN" if np.isnan(values[tuple(place)]) else "infinity"
-        raise ValueError(f"{name} contains {kind} at {place}; expected finite numbers")
+        raise NonFiniteError(f"{name} contains {kind} at {place}; expected finite numbers")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.kernels import PackedNetwork, check_finite, linear
+from bpls_fast.kernels import NonFiniteError, PackedNetwork, check_finite, linear
 from bpls_fast.kernels.backend import (
     on_device,
     require_backend,
@@ -146,7 +146,9 @@ class Network(FormatMethods):
             raise ValueError(f"weights have shapes {shapes}; expected {self.weight_shapes}")
         for layer, W in enumerate(given):
             if not np.isfinite(W).all():
-                raise ValueError(f"weights[{layer}] holds NaN or infinity; expected finite numbers")
+                raise NonFiniteError(
+                    f"weights[{layer}] holds NaN or infinity; expected finite numbers"
+                )
         self._weights = given
 
     def with_weights(self, weights: Sequence[NDArray[np.float64]]) -> Network:

@@ -1,198 +1,228 @@
-"""What a fit is given: rows, numbers or labels, and weights. All of it is checked here, before any work."""
+"""Rows of data: where they come from (`RowSource`), a training set (`Samples`), and what one sweep sees (`Batch`).
+
+Everything here has been checked: see `checks.py`. `weights` always belong to a network, `sample_weight` to rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from bpls_fast.kernels import Activation, check_finite
-from bpls_fast.kernels.backend import to_numpy
-from bpls_fast.network import Network
-from bpls_fast.network.arguments import as_matrix
+from bpls_fast.kernels import column_sums, take_rows
+from bpls_fast.kernels.backend import empty, to_backend, to_numpy
 
-__all__ = [
-    "check_count",
-    "checked_classification",
-    "checked_regression",
-    "class_targets",
-    "float_of",
-    "weights_of_classes",
-]
+__all__ = ["Array", "ArrayRows", "Batch", "RowSource", "Samples", "Weights", "float_of", "read_all"]
 
 Array = NDArray[Any]
-ClassWeight = Mapping[Any, float] | str | None
+Weights = list[NDArray[np.float64]]
+
+BLOCK_ROWS = 65_536
+"""Rows of a block, where a source is read from its first row to its last."""
 
 
-def checked_regression(
-    net: Network, X: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Array, Array, Array | None]:
-    """Give X, Y as a matrix of the dtype that X is computed in, and the weights of the rows."""
-    X, Y = _checked_rows(net, X), to_numpy(Y)
-    if Y.ndim == 1:
-        Y = Y[:, np.newaxis]
-    Y = as_matrix(Y, "Y")
-    outputs = net.layer_sizes[-1]
-    if Y.shape[1] != outputs:
-        raise ValueError(f"Y has {Y.shape[1]} columns; expected {outputs}, the network's outputs")
-    _check_length(X, len(Y), "Y")
-    check_finite(Y, "Y")
-    with np.errstate(over="ignore"):
-        Y = Y.astype(float_of(X), copy=False)
-    check_finite(Y, f"Y, as {Y.dtype} like X,")
-    return X, Y, _checked_weights(sample_weight, X)
+@runtime_checkable
+class RowSource(Protocol):
+    """Rows that can be read in any order and more than once, wherever they are kept.
 
-
-def checked_classification(
-    net: Network,
-    X: ArrayLike,
-    labels: ArrayLike,
-    sample_weight: ArrayLike | None,
-    class_weight: ClassWeight,
-) -> tuple[Array, NDArray[np.intp], Array, Array | None]:
-    """Give X, the output that belongs to each row's label, the label of each output, the weights of the rows."""
-    X, labels = _checked_rows(net, X), to_numpy(labels)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise ValueError(
-            f"labels have {labels.ndim} dimensions; expected 1, a label for each row of X"
-        )
-    _check_length(X, len(labels), "labels")
-    if labels.dtype.kind == "f":
-        check_finite(labels, "labels")
-    classes = _classes(labels, net.layer_sizes[-1])
-    index = np.searchsorted(classes, labels)
-    weights = _checked_weights(sample_weight, X)
-    if class_weight is not None:
-        totals = np.bincount(index, weights, minlength=len(classes)).astype(np.float64)
-        of_rows = weights_of_classes(class_weight, classes, index, totals)[index]
-        weights = _moderate(of_rows if weights is None else weights * of_rows, X)
-        if not weights.any():
-            raise ValueError("class_weight leaves no row a weight above 0; expected at least one")
-    return X, index, classes, weights
-
-
-def class_targets(classes: int, activation: Activation, floor: float) -> NDArray[np.float64]:
-    """Give, in row k, the pre-activations that the outputs should have for class k.
-
-    The outputs should be at one end of their range for the class and at the other for the rest, but for `floor`, since
-    no finite pre-activation reaches an end; where the range has no two ends they should be 1 and 0.
+    A class with these members is a source; nothing has to be registered.
     """
-    low, high = activation.range
-    if not np.isfinite(low) or not np.isfinite(high):
-        low, high = (0.0, 1.0) if high > 0 else (-1.0, 0.0)
-    step = floor * (high - low)
-    values = np.full((classes, classes), low + step)
-    shared = classes - 1 if activation.name == "softmax" else 1
-    np.fill_diagonal(values, high - shared * step)
-    return activation.inverse(values)
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values: uint8, float32 or float64."""
+
+    def take(self, chosen: NDArray[np.intp], out: Array) -> Array:
+        """Copy the chosen rows into `out` and return it."""
+
+    def blocks(self, block_rows: int = BLOCK_ROWS) -> Iterator[Array]:
+        """Iterate over consecutive blocks of rows; the last one may be shorter."""
 
 
-def check_count(value: int, name: str) -> None:
-    """Refuse what is not a whole number above 0."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}; expected a whole number >= 1")
+@dataclass(frozen=True)
+class ArrayRows:
+    """The rows of a matrix in memory, on the CPU or on the GPU, as a `RowSource`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bpls_fast.training.data import ArrayRows
+    >>> source = ArrayRows(np.arange(6.0).reshape(3, 2))
+    >>> source.take(np.array([2, 0]), np.empty((2, 2)))
+    array([[4., 5.],
+           [0., 1.]])
+    >>> [len(block) for block in source.blocks(2)]
+    [2, 1]
+    """
+
+    X: Array
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.X)
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values."""
+        return self.X.dtype
+
+    def take(self, chosen: NDArray[np.intp], out: Array) -> Array:
+        """Copy the chosen rows into `out` and return it."""
+        rows: Array = take_rows(self.X, chosen, out)
+        return rows
+
+    def blocks(self, block_rows: int = BLOCK_ROWS) -> Iterator[Array]:
+        """Iterate over consecutive blocks of rows, without copies."""
+        for first in range(0, len(self.X), block_rows):
+            yield self.X[first : first + block_rows]
 
 
-def float_of(X: Array) -> type[np.floating[Any]]:
-    """Give the dtype that rows like X are computed in."""
-    return np.float64 if X.dtype == np.float64 else np.float32
-
-
-def _checked_rows(net: Network, X: ArrayLike) -> Array:
-    if not isinstance(net, Network):
-        raise TypeError(f"net is {net!r}; expected a Network")
-    X = net.rows(X)
-    check_finite(X, "X")
+def read_all(source: RowSource) -> Array:
+    """Read all rows of a source into one matrix."""
+    if isinstance(source, ArrayRows):
+        return source.X
+    X: Array = empty((source.count, source.columns), source.dtype, "cpu")
+    first = 0
+    for block in source.blocks():
+        X[first : first + len(block)] = block
+        first += len(block)
     return X
 
 
-def _check_length(X: Array, rows: int, name: str) -> None:
-    if len(X) != rows:
-        raise ValueError(f"{name} has {rows} rows; expected {len(X)}, one for each row of X")
-    if rows == 0:
-        raise ValueError("X has no rows; expected at least 1")
+def float_of(X: Array | RowSource) -> type[np.floating[Any]]:
+    """Return the type that rows of this type are computed in."""
+    return np.float64 if X.dtype == np.float64 else np.float32
 
 
-def _checked_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
-    if sample_weight is None:
-        return None
-    weights = to_numpy(sample_weight)
-    if weights.dtype.kind not in "biuf":
-        raise TypeError(f"sample_weight has dtype {weights.dtype}; expected real numbers")
-    if weights.shape != (len(X),):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; expected ({len(X)},), one for each row of X"
-        )
-    weights = weights.astype(np.float64)
-    check_finite(weights, "sample_weight")
-    if (weights < 0).any() or not weights.any():
-        raise ValueError(
-            "sample_weight has a negative weight or no positive one; expected weights >= 0"
-        )
-    return _moderate(weights, X)
+class Samples(NamedTuple):
+    """A training set.
+
+    With labels, `targets` has one row for each class and `labels` selects it; without, `targets` has one row for each
+    row of X. Targets are what the outputs should be before their activation.
+    """
+
+    X: Array
+    targets: Array
+    labels: NDArray[np.intp] | None
+    sample_weight: Array | None
+    repetition: float = 1.0  # rows that a weight of 1 stands for, on average
+
+    def total_weight(self) -> float:
+        """Return the number of rows, or the sum of their weights."""
+        return _total_weight(self.X, self.sample_weight)
+
+    def repetitions(self) -> float:
+        """Return the number of rows if weights count as repetitions, but never less than there are."""
+        return max(len(self.X), self.repetition * self.total_weight())
+
+    def mean_square(self) -> float:
+        """Return the mean of |T|² over the rows of `targets`."""
+        return float(column_sums(self.targets, self.targets).sum()) / len(self.targets)
+
+    def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
+        """Return the chosen rows as a training set."""
+        sample_weight = None if self.sample_weight is None else self.sample_weight[chosen]
+        targets, labels = self.targets, self.labels
+        if labels is None:
+            targets = targets[chosen]
+        else:
+            labels = labels[chosen]
+        return Samples(self.X[chosen], targets, labels, sample_weight, self.repetition)
+
+    def to_backend(self, backend: str) -> Samples:
+        """Return the rows where a fit on this backend needs them; labels stay on the host."""
+        X, targets, weight = to_backend(backend, self.X, self.targets, self.sample_weight)
+        return self._replace(X=X, targets=targets, sample_weight=weight)
+
+    def followed_by(self, later: Samples, most: int) -> Samples:
+        """Return these rows and later ones, at most the latest `most` of them."""
+        X = np.concatenate([self.X, later.X])[-most:]
+        sample_weight = self.sample_weight
+        if sample_weight is not None or later.sample_weight is not None:
+            both = [
+                np.ones(len(part.X), float_of(X))
+                if part.sample_weight is None
+                else part.sample_weight
+                for part in (self, later)
+            ]
+            sample_weight = np.concatenate(both)[-most:]
+        if self.labels is None or later.labels is None:
+            targets = np.concatenate([self.targets, later.targets])[-most:]
+            return Samples(X, targets, None, sample_weight)
+        labels = np.concatenate([self.labels, later.labels])[-most:]
+        return Samples(X, self.targets, labels, sample_weight)
+
+    def as_batch(self) -> Batch:
+        """Return all rows as one batch, every row a trial row."""
+        T = self.targets if self.labels is None else self.targets[self.labels]
+        return Batch(self.X, T, self.sample_weight, len(self.X))
+
+    def score(self, outputs: Array) -> float:
+        """Return the accuracy of the outputs, or R² averaged over the outputs, both weighted."""
+        outputs = to_numpy(outputs)
+        weight = None if self.sample_weight is None else to_numpy(self.sample_weight)
+        if self.labels is not None:
+            return float(np.average(outputs.argmax(axis=1) == self.labels, weights=weight))
+        T = to_numpy(self.targets).astype(np.float64)
+        mean = np.average(T, axis=0, weights=weight)
+        spread = np.average((T - mean) ** 2, axis=0, weights=weight)
+        error = np.average((T - outputs) ** 2, axis=0, weights=weight)
+        return float(np.mean(1 - error / np.where(spread > 0, spread, 1)))
 
 
-def _moderate(weights: NDArray[np.float64], X: Array) -> Array:
-    """Give weights of the same proportions, the largest between 1/2 and 1, in the dtype that X is computed in."""
-    _, exponent = np.frexp(weights.max())
-    moderate: Array = np.ldexp(weights, -exponent).astype(float_of(X))
-    return moderate
+class Batch(NamedTuple):
+    """The rows that one sweep sees, and their targets T.
+
+    Step lengths are found and tried on the first `trial` rows, the trial rows, which should be a fair sample of all.
+    """
+
+    X: Array
+    T: Array
+    sample_weight: Array | None
+    trial: int
+    labels: NDArray[np.intp] | None = (
+        None  # the output of each row's label, where a method needs it
+    )
+
+    def take(self, chosen: NDArray[np.intp]) -> Batch:
+        """Return the chosen rows as a batch, every row a trial row."""
+        sample_weight = None if self.sample_weight is None else self.sample_weight[chosen]
+        labels = None if self.labels is None else self.labels[chosen]
+        return Batch(self.X[chosen], self.T[chosen], sample_weight, len(chosen), labels)
+
+    def trial_rows(self, most: int | None = None) -> Batch:
+        """Return the trial rows, at most the first `most` of them."""
+        count = self.trial if most is None else min(self.trial, most)
+        sample_weight = None if self.sample_weight is None else self.sample_weight[:count]
+        return Batch(self.X[:count], self.T[:count], sample_weight, count)
+
+    def total_weight(self) -> float:
+        """Return the number of rows, or the sum of their weights."""
+        return _total_weight(self.X, self.sample_weight)
+
+    def squares(self) -> float:
+        """Return |T|², weighted."""
+        if self.sample_weight is None and isinstance(self.T, np.ndarray):
+            return float(np.square(self.T, dtype=np.float64).sum())  # faster than by columns
+        return float(column_sums(self.T, self.T, self.sample_weight).sum())
 
 
-def _classes(labels: Array, outputs: int) -> Array:
-    """Give the label of each output: all that occur, or 0, 1, … where the labels are such numbers."""
-    try:
-        found = np.unique(labels)
-    except TypeError as error:
-        raise TypeError(f"labels cannot be sorted: {error}; expected labels of one type") from error
-    whole = found.dtype.kind in "iu" or (found.dtype.kind == "f" and (found == found.round()).all())
-    if whole and found[0] >= 0 and found[-1] < outputs:
-        return np.arange(outputs).astype(np.promote_types(found.dtype, np.min_scalar_type(outputs)))
-    if len(found) != outputs:
-        raise ValueError(
-            f"labels hold {len(found)} classes; expected {outputs}, one for each output of the network"
-        )
-    return found
-
-
-def weights_of_classes(
-    class_weight: ClassWeight,
-    classes: Array,
-    index: NDArray[np.intp],
-    totals: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Give the weight of each class; `index` are the classes of rows, `totals` what each class weighs so far."""
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(
-                f"class_weight is {class_weight!r}; expected 'balanced' or a mapping from labels to weights"
-            )
-        present = totals > 0
-        share = totals.sum() / present.sum()
-        balanced: NDArray[np.float64] = np.divide(
-            share, totals, out=np.ones(len(classes)), where=present
-        )
-        return balanced
-    if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight is {class_weight!r}; expected 'balanced' or a mapping from labels to weights"
-        )
-    known = classes.tolist()
-    unknown = [label for label in class_weight if label not in known]
-    if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}; expected labels among {known}")
-    try:
-        given = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"class_weight is {class_weight!r}; expected numbers >= 0, one for each label"
-        ) from error
-    if not np.isfinite(given).all() or (given < 0).any() or not given[index].any():
-        raise ValueError(
-            f"class_weight is {class_weight!r}; expected finite weights >= 0, one above 0"
-        )
-    return given
+def _total_weight(X: Array, sample_weight: Array | None) -> float:
+    return len(X) if sample_weight is None else float(sample_weight.sum(dtype=np.float64))

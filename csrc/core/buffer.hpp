@@ -32,7 +32,7 @@ struct Block {
 Block fresh_block(std::size_t bytes);
 
 // The blocks that a thread keeps.
-class Shelf {
+class ScratchCache {
  public:
 #if defined(BPLS_SANITIZED)
     static constexpr std::size_t limit = 0;  // a kept block would hide what runs over its end
@@ -49,12 +49,12 @@ class Shelf {
     }
 
  private:
-    Shelf() = default;
-    ~Shelf() { ended_ = true; }
+    ScratchCache() = default;
+    ~ScratchCache() { ended_ = true; }
 
-    static Shelf& of_this_thread() {
-        thread_local Shelf shelf;
-        return shelf;
+    static ScratchCache& of_this_thread() {
+        thread_local ScratchCache cache;
+        return cache;
     }
 
     Block taken(std::size_t bytes) {
@@ -92,24 +92,24 @@ class Shelf {
         }
     }
 
-    // Objects of static storage outlive the shelf of the thread that ends the program.
+    // Objects of static storage outlive the cache of the thread that ends the program.
     static constinit thread_local bool ended_;
     std::array<Block, 6> blocks_;
     std::size_t kept_bytes_ = 0;
 };
 
-inline constinit thread_local bool Shelf::ended_ = false;
+inline constinit thread_local bool ScratchCache::ended_ = false;
 
 }  // namespace detail
 
 template <class T>
 class Buffer {
  public:
-    explicit Buffer(std::size_t count) : block_(detail::Shelf::take(count * sizeof(T))) {}
+    explicit Buffer(std::size_t count) : block_(detail::ScratchCache::take(count * sizeof(T))) {}
     Buffer(Buffer&&) noexcept = default;
     Buffer& operator=(Buffer&&) = delete;
     ~Buffer() {
-        if (block_.memory) detail::Shelf::give(std::move(block_));
+        if (block_.memory) detail::ScratchCache::give(std::move(block_));
     }
 
     T* data() noexcept { return reinterpret_cast<T*>(block_.memory.get()); }

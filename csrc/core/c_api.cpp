@@ -1,4 +1,4 @@
-// The C functions: the C++ ones, with exceptions turned into a status and a sentence.
+// The C functions: they call the C++ ones and turn exceptions into a status and a message.
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -14,13 +14,13 @@ struct bpls_network {
 };
 
 struct bpls_predictor {
-    std::variant<bpls::Predictor<std::uint8_t>, bpls::Predictor<float>, bpls::Predictor<double>> of;
+    bpls::EachElement<std::variant, bpls::Predictor> of;
 };
 
 namespace bpls {
 namespace {
 
-// Fixed room, so that even a lack of memory can be told.
+// Of fixed size, so that it can report even a lack of memory.
 thread_local std::array<char, 512> last_error{};
 
 bpls_status fail(bpls_status status, const char* message) noexcept {
@@ -61,9 +61,9 @@ T& required(T* pointer, const char* name) {
 
 ConstMatrix view(const bpls_matrix* matrix, const char* name) {
     const bpls_matrix& m = required(matrix, name);
-    if (m.dtype < BPLS_U8 || m.dtype > BPLS_F64)
+    if (m.dtype < 0 || m.dtype >= dtype_count)
         throw std::invalid_argument(std::string(name) + " has the dtype " +
-                                    std::to_string(m.dtype) + "; expected BPLS_U8, F32 or F64");
+                                    std::to_string(m.dtype) + "; expected a bpls_dtype");
     if (!m.data && m.rows != 0 && m.cols != 0)
         throw std::invalid_argument(std::string(name) + " has no data");
     return {static_cast<const unsigned char*>(m.data),
@@ -92,10 +92,6 @@ bpls_status predict(bpls_predictor* predictor, const In* rows, std::size_t count
     if (of->predict(rows, count, of->inputs(), outputs)) return BPLS_OK;
     return fail(BPLS_NOT_FINITE, "a row has NaN or infinity, or a product overflowed");
 }
-
-static_assert(BPLS_SOFTMINUS == static_cast<int>(Activation::softminus) &&
-              BPLS_SOFTMAX == static_cast<int>(Activation::softmax));
-static_assert(BPLS_F64 == static_cast<int>(DType::f64));
 
 }  // namespace
 }  // namespace bpls
@@ -155,18 +151,11 @@ bpls_status bpls_predictor_new(const bpls_network* network, int rows, bpls_predi
     return guarded([=] {
         const Network& of = required(network, "network").network;
         bpls_predictor*& made = required(predictor, "predictor");
-        switch (rows) {
-            case BPLS_U8:
-                made = new bpls_predictor{Predictor<std::uint8_t>(of)};
-                return;
-            case BPLS_F32:
-                made = new bpls_predictor{Predictor<float>(of)};
-                return;
-            case BPLS_F64:
-                made = new bpls_predictor{Predictor<double>(of)};
-                return;
-        }
-        throw std::invalid_argument("rows is no bpls_dtype");
+        if (rows < 0 || rows >= dtype_count)
+            throw std::invalid_argument("rows is " + std::to_string(rows) +
+                                        "; expected a bpls_dtype");
+        made = visit_dtype(static_cast<DType>(rows),
+                           [&]<class T>() { return new bpls_predictor{Predictor<T>(of)}; });
     });
 }
 
@@ -268,7 +257,7 @@ bpls_status bpls_linear(const bpls_matrix* A, const bpls_matrix* W, int bias, in
         const ConstMatrix left = view(A, "A"), right = view(W, "W");
         const LinearOptions options{bias != 0, activation_of(activation), n_threads};
         required(static_cast<char*>(out), "out");
-        if (left.dtype != DType::f64 && right.dtype == DType::f32)
+        if (fits_float(left.dtype) && right.dtype == DType::f32)
             linear(left, right, options, static_cast<float*>(out));
         else
             linear(left, right, options, static_cast<double*>(out));

@@ -1,4 +1,4 @@
-// Architectures with no level of their own: the generic one.
+// Architectures that have only the generic level.
 #include "core/cpu.hpp"
 
 namespace bpls {

@@ -1,4 +1,5 @@
-// CPUID, and XCR0 for the registers that the operating system saves: a CPU may have AVX-512 under a kernel that has not.
+// Asks CPUID for instructions, and XCR0 for the registers that the operating system saves: a CPU may have AVX-512 under an
+// operating system that does not support it.
 #include <cstdint>
 
 #include "core/cpu.hpp"
@@ -53,17 +54,23 @@ bool cpu_supports(Isa isa) noexcept {
     if (isa == Isa::generic) return true;
     const Registers base = cpuid(1), extended = cpuid(7);
     constexpr std::uint64_t osxsave = bit(27), avx = bit(28), fma = bit(12);
-    if (!has(base.ecx, osxsave | avx | fma)) return false;
+    if (!has(base.ecx, osxsave | avx | fma))
+        return false;  // without osxsave, xgetbv is no instruction
     constexpr std::uint64_t ymm_state = bit(1) | bit(2);
     constexpr std::uint64_t zmm_state = ymm_state | bit(5) | bit(6) | bit(7);
     constexpr std::uint64_t avx2 = bit(5);
     constexpr std::uint64_t avx512_f_dq_bw_vl = bit(16) | bit(17) | bit(30) | bit(31);
     constexpr std::uint64_t avx512_vnni = bit(11);  // in ecx
-    const std::uint64_t state = xcr0();
-    if (!has(state, ymm_state) || !has(extended.ebx, avx2)) return false;
-    if (isa == Isa::avx2) return true;
-    if (!has(state, zmm_state) || !has(extended.ebx, avx512_f_dq_bw_vl)) return false;
-    return isa == Isa::avx512 || has(extended.ecx, avx512_vnni);
+    switch (isa) {
+        case Isa::avx2:
+            return has(xcr0(), ymm_state) && has(extended.ebx, avx2);
+        case Isa::avx512:
+            return has(xcr0(), zmm_state) && has(extended.ebx, avx512_f_dq_bw_vl);
+        case Isa::avx512vnni:
+            return has(extended.ecx, avx512_vnni);
+        default:
+            return false;  // a level of another architecture
+    }
 }
 
 }  // namespace bpls

@@ -1,35 +1,52 @@
-// Which levels there are, and which one is in use.
+// The levels of this build, and the choice of the one in use.
 #include "core/dispatch.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include "bpls/config.hpp"
 #include "core/cpu.hpp"
 #include "core/environment.hpp"
 #include "core/threads.hpp"
+#include "kernels/levels.hpp"
 
 namespace bpls {
 namespace {
 
-constexpr std::string_view isa_names[] = {"generic", "avx2", "avx512", "avx512vnni"};
+using kernels::built_levels;
+using kernels::BuiltLevel;
+
+const BuiltLevel& built_level(Isa isa) noexcept {
+    return *std::ranges::find(built_levels, isa, &BuiltLevel::isa);
+}
+
+// The number of levels that this one can fall back to, one after another.
+int rank(Isa isa) noexcept {
+    const Isa fallback = built_level(isa).fallback;
+    return fallback == isa ? 0 : 1 + rank(fallback);
+}
+
+bool supported(Isa isa) noexcept {
+    const Isa fallback = built_level(isa).fallback;
+    return cpu_supports(isa) && (fallback == isa || supported(fallback));
+}
 
 std::string joined(bool supported_only) {
     std::string names;
     for (const Level& level : levels())
-        if (level.supported || !supported_only)
-            names += (names.empty() ? "" : ", ") + std::string(level.name);
+        if (level.supported || !supported_only) (names += names.empty() ? "" : ", ") += level.name;
     return names;
 }
 
 const Level& pick() {
     const std::string wish = environment("BPLS_ISA");
     if (wish.empty()) {
-        const Level* best = &levels().front();
-        for (const Level& level : levels())
-            if (level.supported) best = &level;
-        return *best;
+        const auto worth = [](const Level& level) {
+            return level.supported ? rank(level.isa) : -1;
+        };
+        return *std::ranges::max_element(levels(), {}, worth);
     }
     for (const Level& level : levels())
         if (wish == level.name) {
@@ -37,28 +54,11 @@ const Level& pick() {
             throw std::invalid_argument("BPLS_ISA=" + wish +
                                         " is not supported by this CPU; it runs " + joined(true));
         }
-    for (const std::string_view name : isa_names)
-        if (wish == name)
-            throw std::invalid_argument("BPLS_ISA=" + wish +
-                                        " is not part of this build, which has " + joined(false));
+    if (std::ranges::find(kernels::level_names, wish) != std::end(kernels::level_names))
+        throw std::invalid_argument("BPLS_ISA=" + wish + " is not part of this build, which has " +
+                                    joined(false));
     throw std::invalid_argument(
         "BPLS_ISA=" + wish + " is not an instruction-set level; expected one of " + joined(true));
-}
-
-const kernels::Table& table_of([[maybe_unused]] Isa isa) noexcept {
-#if defined(BPLS_X86)
-    switch (isa) {
-        case Isa::avx2:
-            return kernels::avx2;
-        case Isa::avx512:
-            return kernels::avx512;
-        case Isa::avx512vnni:
-            return kernels::avx512vnni;
-        case Isa::generic:
-            break;
-    }
-#endif
-    return kernels::generic;
 }
 
 }  // namespace
@@ -68,27 +68,26 @@ const char* compiler() noexcept { return BPLS_COMPILER; }
 const char* build_flags() noexcept { return BPLS_BUILD_FLAGS; }
 
 const std::vector<Level>& levels() {
-    static const std::vector<Level> all = {
-        {Isa::generic, "generic", BPLS_FLAGS_GENERIC, true},
-#if defined(BPLS_X86)
-        {Isa::avx2, "avx2", BPLS_FLAGS_AVX2, cpu_supports(Isa::avx2)},
-        {Isa::avx512, "avx512", BPLS_FLAGS_AVX512, cpu_supports(Isa::avx512)},
-        {Isa::avx512vnni, "avx512vnni", BPLS_FLAGS_AVX512VNNI, cpu_supports(Isa::avx512vnni)},
-#endif
-    };
+    static const std::vector<Level> all = [] {
+        std::vector<Level> found;
+        for (const BuiltLevel& level : built_levels)
+            found.push_back(
+                {level.isa, level.name, level.flags, supported(level.isa), level.fallback});
+        return found;
+    }();
     return all;
 }
 
 const Level& active_level() {
     static const Level& level = [&]() -> const Level& {
-        default_threads();  // reads the environment too
+        default_threads();  // throws for a BPLS_NUM_THREADS that is not a number of threads
         return pick();
     }();
     return level;
 }
 
 const kernels::Table& table() {
-    static const kernels::Table& active = table_of(active_level().isa);
+    static const kernels::Table& active = *built_level(active_level().isa).table;
     return active;
 }
 

@@ -5,7 +5,7 @@
 
 namespace bpls {
 
-// Picked on the first call; throws as active_level() does.
+// Returns the kernel table of active_level(), and throws what it throws.
 const kernels::Table& table();
 
 }  // namespace bpls

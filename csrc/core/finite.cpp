@@ -1,3 +1,4 @@
+// Scans a matrix by all threads; the first place is the same for any number of them.
 #include "core/finite.hpp"
 
 #include <algorithm>
@@ -55,15 +56,12 @@ std::optional<Place> scan(const ConstMatrix& matrix, int n_threads) {
 
 std::optional<Place> first_nonfinite(const ConstMatrix& matrix, int n_threads) {
     if (matrix.cols == 0) return std::nullopt;
-    switch (matrix.dtype) {
-        case DType::f32:
-            return scan<float>(matrix, n_threads);
-        case DType::f64:
-            return scan<double>(matrix, n_threads);
-        case DType::u8:
-            break;
-    }
-    return std::nullopt;
+    return visit_dtype(matrix.dtype, [&]<class T>() -> std::optional<Place> {
+        if constexpr (std::is_floating_point_v<T>)
+            return scan<T>(matrix, n_threads);
+        else
+            return std::nullopt;
+    });
 }
 
 }  // namespace bpls

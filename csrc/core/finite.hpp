@@ -1,4 +1,4 @@
-// Where a matrix stops being finite.
+// Finds NaN and infinity in matrices.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace bpls {
 struct Place {
     std::size_t row;
     std::size_t col;
-    bool nan;  // NaN, else an infinity
+    bool nan;  // otherwise infinity
 };
 
-// The first NaN or infinity in row-major order, if there is one.
+// Returns the first NaN or infinity in row-major order, if there is one.
 std::optional<Place> first_nonfinite(const ConstMatrix& matrix, int n_threads = 0);
 
 }  // namespace bpls

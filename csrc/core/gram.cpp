@@ -66,10 +66,10 @@ std::size_t columns_in(const Runs& runs, Range within) noexcept {
 }
 
 // Finds the columns of a matrix that are not zero all over some rows.
-class LiveColumns {
+class NonzeroColumns {
  public:
     // Unless they are `wanted`, it does not look and takes all.
-    LiveColumns(const ConstMatrix& A, bool wanted)
+    NonzeroColumns(const ConstMatrix& A, bool wanted)
         : A_(&A),
           row_bytes_(A.cols * static_cast<std::size_t>(size_of(A.dtype))),
           looks_(wanted && A.cols >= 64 && A.col_stride == size_of(A.dtype)) {
@@ -85,7 +85,7 @@ class LiveColumns {
         for (std::size_t row = rows.begin, next = row + sample_rows; row < rows.end;
              row = next, next += 8 * sample_rows) {
             look_at({row, std::min(next, rows.end)});
-            if (mostly_live()) return runs_;
+            if (mostly_nonzero()) return runs_;
         }
         collect();
         return runs_;
@@ -102,23 +102,23 @@ class LiveColumns {
             table().merge_bits(A_->at(row, 0), row_bytes_, seen_.data());
     }
 
-    bool is_live(std::size_t column) const noexcept {
+    bool is_nonzero(std::size_t column) const noexcept {
         const auto size = static_cast<std::size_t>(size_of(A_->dtype));
         return std::any_of(seen_.data() + column * size, seen_.data() + (column + 1) * size,
                            [](unsigned char byte) noexcept { return byte != 0; });
     }
 
     // Where few columns are zero, leaving them out gains less than looking for them costs.
-    bool mostly_live() const noexcept {
-        std::size_t live = 0;
-        for (std::size_t column = 0; column < A_->cols; ++column) live += is_live(column);
-        return live > A_->cols - A_->cols / 16;
+    bool mostly_nonzero() const noexcept {
+        std::size_t nonzero = 0;
+        for (std::size_t column = 0; column < A_->cols; ++column) nonzero += is_nonzero(column);
+        return nonzero > A_->cols - A_->cols / 16;
     }
 
     void collect() noexcept {
         runs_.clear();
         for (std::size_t column = 0; column < A_->cols; ++column) {
-            if (!is_live(column)) continue;
+            if (!is_nonzero(column)) continue;
             if (runs_.empty() || column > runs_.back().end + smallest_gap)
                 runs_.push_back({column, column + 1});
             else
@@ -143,9 +143,9 @@ struct Side {
     std::size_t of_A;
 
     // `runs` has room for those of A and one more, so nothing is allocated.
-    void find_runs(const Runs& live, Runs& runs) const noexcept {
+    void find_runs(const Runs& nonzero, Runs& runs) const noexcept {
         runs.clear();
-        if (of_A > 0) runs = live;
+        if (of_A > 0) runs = nonzero;
         if (of_A < columns.width()) runs.push_back({of_A, columns.width()});
     }
 };
@@ -169,14 +169,14 @@ struct Task {
 };
 
 // What a task's columns are in one slot.
-struct LiveSides {
+struct NonzeroSides {
     Runs left;
     Runs right;
 };
 
 // The steps in which a panel is not zero, as one thread lists them. Where that is nearly everywhere, leaving the others
 // out is not worth the trouble, nor is a look at the next panels.
-class LiveSteps {
+class NonzeroSteps {
  public:
     // How many steps are listed, or all of them where none is to be left out.
     int among(const kernels::Product& product, const unsigned char* values, std::ptrdiff_t stride,
@@ -185,7 +185,7 @@ class LiveSteps {
             --to_pass_;
             return steps;
         }
-        const int count = product.live_steps(values, stride, vectors, steps, list_.data());
+        const int count = product.nonzero_steps(values, stride, vectors, steps, list_.data());
         if (count <= steps - steps / 8) {
             in_vain_ = 0;
             return count;
@@ -205,7 +205,7 @@ class LiveSteps {
 };
 
 // A block of a task's result, and the sums of one slot for it. Its scratch memory holds the panels of a chunk of blocks
-// of rows, then the sums. `live` is what the slot's LiveSides are for the part's task.
+// of rows, then the sums. `nonzero` is what the slot's NonzeroSides are for the part's task.
 class Part {
  public:
     Part(const std::vector<Task>& tasks, std::size_t task, Range left, Range right) noexcept
@@ -238,8 +238,8 @@ class Part {
     }
     std::size_t chunk_rows() const noexcept { return chunk_blocks_ * block_rows(); }
 
-    void start(const LiveSides& live, unsigned char* scratch) const noexcept {
-        const std::size_t left = left_columns(live), right = right_columns(live);
+    void start(const NonzeroSides& nonzero, unsigned char* scratch) const noexcept {
+        const std::size_t left = left_columns(nonzero), right = right_columns(nonzero);
         clear_sums(left, scratch);
         // Packing leaves the lanes past the last column alone.
         for (std::size_t block = 0; block < chunk_blocks_; ++block) {
@@ -249,33 +249,33 @@ class Part {
     }
 
     // Adds the products of at most chunk_rows() rows.
-    void add_rows(const LiveSides& live, LiveSteps& live_steps, std::size_t row, std::size_t rows,
-                  unsigned char* scratch) const noexcept {
+    void add_rows(const NonzeroSides& nonzero, NonzeroSteps& nonzero_steps, std::size_t row,
+                  std::size_t rows, unsigned char* scratch) const noexcept {
         const std::size_t blocks = (rows + block_rows() - 1) / block_rows();
         const auto rows_of = [&](std::size_t block) noexcept {
             return static_cast<int>(std::min(block_rows(), rows - block * block_rows()));
         };
         for (std::size_t block = 0; block < blocks; ++block)
-            pack(live, block, row + block * block_rows(), rows_of(block), scratch);
-        Ahead ahead = next_block(row + rows);
-        const Range left{0, left_columns(live)}, right{0, right_columns(live)};
-        const std::size_t symmetric = symmetric_columns(live);
+            pack(nonzero, block, row + block * block_rows(), rows_of(block), scratch);
+        Prefetch prefetch = next_block(row + rows);
+        const Range left{0, left_columns(nonzero)}, right{0, right_columns(nonzero)};
+        const std::size_t symmetric = symmetric_columns(nonzero);
         const std::size_t group = round_up(group_columns, layout_.width);
         for (std::size_t j = 0; j < right.end; j += group)
             for (std::size_t i = 0; i < left.end; i += group)
                 for (std::size_t block = 0; block < blocks; ++block)
                     multiply({i, std::min(i + group, left.end)},
                              {j, std::min(j + group, right.end)}, symmetric, block,
-                             row + block * block_rows(), rows_of(block), live_steps, ahead,
+                             row + block * block_rows(), rows_of(block), nonzero_steps, prefetch,
                              scratch);
     }
 
     // Adds the sums to some rows of the result.
-    void finish(const LiveSides& live, unsigned char* scratch, Range some) const noexcept {
+    void finish(const NonzeroSides& nonzero, unsigned char* scratch, Range some) const noexcept {
         const double* column_sums = column_sums_of(scratch);
         const double offset = task_->product.left_offset;
-        each_run(live.left, left_, [&](Range rows, std::size_t i) noexcept {
-            each_run(live.right, right_, [&](Range columns, std::size_t j) noexcept {
+        each_run(nonzero.left, left_, [&](Range rows, std::size_t i) noexcept {
+            each_run(nonzero.right, right_, [&](Range columns, std::size_t j) noexcept {
                 const std::size_t end = std::min(rows.end, some.end);
                 for (std::size_t r = std::max(rows.begin, some.begin); r < end; ++r)
                     each_panel(columns, j, [&](Range part, std::size_t at) noexcept {
@@ -285,27 +285,28 @@ class Part {
             });
         });
         if (!adds_column_sums_ || some.begin > 0) return;
-        each_run(weighted_runs(live), weighted_range(), [&](Range columns, std::size_t j) noexcept {
-            for (std::size_t c = columns.begin; c < columns.end; ++c)
-                task_->column_sums[c] += column_sums[j + c - columns.begin];
-        });
+        each_run(weighted_runs(nonzero), weighted_range(),
+                 [&](Range columns, std::size_t j) noexcept {
+                     for (std::size_t c = columns.begin; c < columns.end; ++c)
+                         task_->column_sums[c] += column_sums[j + c - columns.begin];
+                 });
     }
 
  private:
     // Columns of the two sides that take part, and how many of the right side's are the left side's.
-    std::size_t left_columns(const LiveSides& live) const noexcept {
-        return columns_in(live.left, left_);
+    std::size_t left_columns(const NonzeroSides& nonzero) const noexcept {
+        return columns_in(nonzero.left, left_);
     }
-    std::size_t right_columns(const LiveSides& live) const noexcept {
-        return columns_in(live.right, right_);
+    std::size_t right_columns(const NonzeroSides& nonzero) const noexcept {
+        return columns_in(nonzero.right, right_);
     }
-    std::size_t symmetric_columns(const LiveSides& live) const noexcept {
-        return diagonal_ ? left_columns(live) : 0;
+    std::size_t symmetric_columns(const NonzeroSides& nonzero) const noexcept {
+        return diagonal_ ? left_columns(nonzero) : 0;
     }
 
     // The side that has the weights, and whose columns are summed.
-    const Runs& weighted_runs(const LiveSides& live) const noexcept {
-        return task_->transposed ? live.left : live.right;
+    const Runs& weighted_runs(const NonzeroSides& nonzero) const noexcept {
+        return task_->transposed ? nonzero.left : nonzero.right;
     }
     const Range& weighted_range() const noexcept { return task_->transposed ? left_ : right_; }
     unsigned char* weighted_panels(unsigned char* scratch, std::size_t block) const noexcept {
@@ -331,7 +332,7 @@ class Part {
     }
 
     // Packs a block of rows. A few rows at a time pass through all panels, in the order in which they lie in memory.
-    void pack(const LiveSides& live, std::size_t block, std::size_t row, int rows,
+    void pack(const NonzeroSides& nonzero, std::size_t block, std::size_t row, int rows,
               unsigned char* scratch) const noexcept {
         const double* weights = weights_of(row, rows, scratch);
         const kernels::Panels& panels = *layout_.panels;
@@ -348,13 +349,13 @@ class Part {
             };
             const double* weight = weights ? weights + done : nullptr;
             if (left_packed_)
-                pack_side(task_->left, live.left, left_, task_->transposed ? weight : nullptr,
+                pack_side(task_->left, nonzero.left, left_, task_->transposed ? weight : nullptr,
                           left_of(scratch, block));
-            pack_side(task_->right, live.right, {right_.begin + in_place_, right_.end},
+            pack_side(task_->right, nonzero.right, {right_.begin + in_place_, right_.end},
                       task_->transposed ? nullptr : weight, right_of(scratch, block));
         }
         if (!sums_columns()) return;
-        const std::size_t columns = columns_in(weighted_runs(live), weighted_range());
+        const std::size_t columns = columns_in(weighted_runs(nonzero), weighted_range());
         for (std::size_t panel = 0; panel < layout_.count(columns); ++panel)
             task_->product.column_sums(weighted_panels(scratch, block) + panel * layout_.bytes,
                                        steps_of(panels, rows),
@@ -362,15 +363,15 @@ class Part {
     }
 
     // The block of rows after the present one, where it is needed next.
-    Ahead next_block(std::size_t row) const noexcept {
+    Prefetch next_block(std::size_t row) const noexcept {
         if (chunk_blocks_ > 1) return {};
-        return rows_ahead(*task_->right.columns.begin(), row, block_rows());
+        return prefetch_rows(*task_->right.columns.begin(), row, block_rows());
     }
 
     // Adds the product of a group of columns over one block of rows, which begins at `row`. On the diagonal the vectors
     // that lie left of a tile's first row belong to the half that is mirrored.
     void multiply(Range left, Range right, std::size_t symmetric, std::size_t block,
-                  std::size_t row, int rows, LiveSteps& live_steps, Ahead& ahead,
+                  std::size_t row, int rows, NonzeroSteps& nonzero_steps, Prefetch& prefetch,
                   unsigned char* scratch) const noexcept {
         const auto& product = task_->product;
         const auto lanes = static_cast<std::size_t>(product.lanes);
@@ -396,7 +397,7 @@ class Part {
             // The first columns meet every row of the left side, whose values may not be finite.
             int count = steps;
             if (j > 0 || task_->symmetric > 0)
-                count = live_steps.among(product, values_of(j), stride, vectors_from(j), steps);
+                count = nonzero_steps.among(product, values_of(j), stride, vectors_from(j), steps);
             // What is read in place comes from afar: the first tiles fetch the columns after these, line by line. Where the
             // lines do not begin with a panel, half of what is wanted is there, and the panel's end is not.
             int fetched = in_place && end < in_place_ ? 0 : steps;
@@ -405,14 +406,14 @@ class Part {
                 if (wanted >= end) break;
                 const std::size_t from = wanted / lanes * lanes;
                 const unsigned char* values = values_of(from);
-                Ahead::Lines lines;
+                Prefetch::Lines lines;
                 if (fetched < steps) {
                     const auto first = static_cast<std::size_t>(std::min(fetched, steps - count));
                     lines = {A.at(row + first, right_.begin + end + layout_.width - 1),
                              A.row_stride};
                     fetched += count;
                 } else {
-                    lines = ahead.take(count, values, in_place ? slowly : cache_line);
+                    lines = prefetch.take(count, values, in_place ? slowly : cache_line);
                 }
                 const int vectors = vectors_from(from) - 1;
                 double* sums = sums_of(scratch, i, from);
@@ -422,7 +423,7 @@ class Part {
                                                     lines.stride);
                 else
                     product.listed[vectors](layout_.column(left_panels, i), values, stride,
-                                            live_steps.list(), count, sums, product.panels.nr,
+                                            nonzero_steps.list(), count, sums, product.panels.nr,
                                             lines.first, lines.stride);
             }
         }
@@ -495,9 +496,9 @@ class Part {
         if (!task_->weight) return nullptr;
         const ConstMatrix& weight = *task_->weight;
         auto* converted = reinterpret_cast<double*>(scratch + weights_offset());
-        table().dense_f64.copy_rows[static_cast<int>(weight.dtype)](
-            weight.at(row, 0), weight.row_stride, weight.col_stride, static_cast<std::size_t>(rows),
-            1, converted, 1);
+        table().dense_f64.copy_rows[weight.dtype](weight.at(row, 0), weight.row_stride,
+                                                  weight.col_stride, static_cast<std::size_t>(rows),
+                                                  1, converted, 1);
         return converted;
     }
     // The products, then the sums of columns.
@@ -586,18 +587,18 @@ double multiply_adds(const std::vector<Task>& tasks, std::size_t rows) noexcept 
 // What a thread works with.
 struct Worker {
     Worker(const ConstMatrix& A, const std::vector<Task>& tasks, std::size_t bytes)
-        : live_of_A(A, tasks.front().left.of_A + tasks.front().right.of_A > 0),
-          live(tasks.size()),
+        : nonzero_of_A(A, tasks.front().left.of_A + tasks.front().right.of_A > 0),
+          nonzero(tasks.size()),
           scratch(bytes) {
-        for (LiveSides& sides : live) {
-            sides.left.reserve(live_of_A.most_runs() + 1);
-            sides.right.reserve(live_of_A.most_runs() + 1);
+        for (NonzeroSides& sides : nonzero) {
+            sides.left.reserve(nonzero_of_A.most_runs() + 1);
+            sides.right.reserve(nonzero_of_A.most_runs() + 1);
         }
     }
 
-    LiveColumns live_of_A;
-    std::vector<LiveSides> live;  // by task
-    LiveSteps live_steps;
+    NonzeroColumns nonzero_of_A;
+    std::vector<NonzeroSides> nonzero;  // by task
+    NonzeroSteps nonzero_steps;
     Buffer<unsigned char> scratch;
 };
 
@@ -621,11 +622,11 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
     for (int thread = 0; thread < n_threads; ++thread) workers.emplace_back(A, tasks, bytes);
     std::vector<std::atomic<std::size_t>> turn(groups.size());
 
-    // Calls action(part, live, scratch) for the parts of an item.
+    // Calls action(part, nonzero, scratch) for the parts of an item.
     const auto each = [&](std::size_t item, Worker& worker, auto&& action) noexcept {
         unsigned char* at = worker.scratch.data();
         for (const Part& part : groups[item / slots]) {
-            action(part, worker.live[part.task_index], at);
+            action(part, worker.nonzero[part.task_index], at);
             at += part.scratch_bytes();
         }
     };
@@ -633,28 +634,29 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
         const Group& group = groups[item / slots];
         const std::size_t slot = item % slots;
         const Range slot_range{slot * slot_rows, std::min(rows, (slot + 1) * slot_rows)};
-        const Runs& live_of_A = worker.live_of_A.among(slot_range);
+        const Runs& nonzero_of_A = worker.nonzero_of_A.among(slot_range);
         for (std::size_t task = 0; task < tasks.size(); ++task) {
-            tasks[task].left.find_runs(live_of_A, worker.live[task].left);
-            tasks[task].right.find_runs(live_of_A, worker.live[task].right);
+            tasks[task].left.find_runs(nonzero_of_A, worker.nonzero[task].left);
+            tasks[task].right.find_runs(nonzero_of_A, worker.nonzero[task].right);
         }
-        each(item, worker, [](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
-            part.start(live, at);
-        });
+        each(item, worker,
+             [](const Part& part, const NonzeroSides& nonzero, unsigned char* at) noexcept {
+                 part.start(nonzero, at);
+             });
         for (std::size_t row = slot_range.begin; row < slot_range.end; row += chunk_rows(group)) {
             const std::size_t count = std::min(chunk_rows(group), slot_range.end - row);
             each(item, worker,
-                 [&](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
+                 [&](const Part& part, const NonzeroSides& nonzero, unsigned char* at) noexcept {
                      for (std::size_t done = 0; done < count; done += part.chunk_rows())
-                         part.add_rows(live, worker.live_steps, row + done,
+                         part.add_rows(nonzero, worker.nonzero_steps, row + done,
                                        std::min(part.chunk_rows(), count - done), at);
                  });
         }
     };
     const auto add = [&](std::size_t item, Worker& worker, Range some) noexcept {
         each(item, worker,
-             [&](const Part& part, const LiveSides& live, unsigned char* at) noexcept {
-                 part.finish(live, at, some);
+             [&](const Part& part, const NonzeroSides& nonzero, unsigned char* at) noexcept {
+                 part.finish(nonzero, at, some);
              });
     };
     if (at_once) {
@@ -683,8 +685,7 @@ void run(const ConstMatrix& A, const std::vector<Task>& tasks, int n_threads) {
 
 // The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
-    const bool narrow = a != DType::f64 && b != DType::f64;
-    return narrow ? table().f32 : table().f64;
+    return fits_float(a) && fits_float(b) ? table().f32 : table().f64;
 }
 
 const kernels::Product& gram_product(DType a, bool weighted) {
@@ -740,8 +741,8 @@ double total_weight(const std::optional<ConstMatrix>& weight, std::size_t rows, 
     double total = 0;
     for (std::size_t row = 0; row < rows; row += block) {
         const std::size_t count = std::min(block, rows - row);
-        table().dense_f64.copy_rows[static_cast<int>(weight->dtype)](
-            weight->at(row, 0), weight->row_stride, weight->col_stride, count, 1, values, 1);
+        table().dense_f64.copy_rows[weight->dtype](weight->at(row, 0), weight->row_stride,
+                                                   weight->col_stride, count, 1, values, 1);
         double sum = 0;
         for (std::size_t k = 0; k < count; ++k)
             sum += narrow ? static_cast<double>(static_cast<float>(values[k])) : values[k];

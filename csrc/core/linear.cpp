@@ -23,7 +23,7 @@ constexpr std::size_t few_rows = 96;  // of A, for which W is not packed
 template <class T, class F>
 bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options,
                   F&& finish) {
-    const bool narrow = A.dtype != DType::f64 && W.dtype == DType::f32;
+    const bool narrow = fits_float(A.dtype) && W.dtype == DType::f32;
     if (narrow != (sizeof(T) == sizeof(float)))
         throw std::invalid_argument(
             "linear() gives float only for float32 W and uint8 or float32 A");
@@ -54,8 +54,8 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
     Buffer<T> start(padded);  // what every row begins with: the bias, or zero
     std::fill_n(start.data(), padded, T(0));
     if (options.bias)
-        dense.copy_rows[static_cast<int>(W.dtype)](W.at(depth, 0), W.row_stride, W.col_stride, 1,
-                                                   width, start.data(), padded);
+        dense.copy_rows[W.dtype](W.at(depth, 0), W.row_stride, W.col_stride, 1, width, start.data(),
+                                 padded);
 
     const bool in_place = A.dtype == dtype_of<T>() && readable_in_place(A);
     const std::size_t strips = (A.rows + strip_rows - 1) / strip_rows;
@@ -71,11 +71,11 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
                                         depth_blocks * block_bytes / sizeof(T));
     std::vector<Buffer<T>> scratch;
     scratch.reserve(static_cast<std::size_t>(n_threads));
-    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * LiveColumns::room : 0);
-    std::vector<LiveColumns> live_columns(static_cast<std::size_t>(n_threads));
-    for (std::size_t thread = 0; thread < live_columns.size(); ++thread) {
+    Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * NonzeroColumns::room : 0);
+    std::vector<NonzeroColumns> nonzero_columns(static_cast<std::size_t>(n_threads));
+    for (std::size_t thread = 0; thread < nonzero_columns.size(); ++thread) {
         scratch.emplace_back(copy_size + rows_in_strip * padded);
-        if (looks) live_columns[thread].list = lists.data() + thread * LiveColumns::room;
+        if (looks) nonzero_columns[thread].list = lists.data() + thread * NonzeroColumns::room;
     }
 
     const std::ptrdiff_t w_stride =
@@ -101,11 +101,11 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
             a = reinterpret_cast<const T*>(A.at(first, 0));
             a_stride = A.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
         } else {
-            dense.copy_rows[static_cast<int>(A.dtype)](A.at(first, 0), A.row_stride, A.col_stride,
-                                                       rows, depth, copy, depth);
+            dense.copy_rows[A.dtype](A.at(first, 0), A.row_stride, A.col_stride, rows, depth, copy,
+                                     depth);
         }
         if (!multiply(dense, Strip<T>{a, a_stride, rows, sums, padded}, start.data(), depth, width,
-                      panel_at, live_columns[static_cast<std::size_t>(thread)]))
+                      panel_at, nonzero_columns[static_cast<std::size_t>(thread)]))
             all_finite.store(false, std::memory_order_relaxed);
         for (std::size_t i = 0; i < rows; ++i) finish(first + i, sums + i * padded);
     });
@@ -116,7 +116,7 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
 
 template <class T>
 bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
-    const auto forward = dense_kernels<T>().forward[static_cast<int>(options.activation)];
+    const auto forward = dense_kernels<T>().forward[options.activation];
     const std::size_t width = W.cols;
     return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
         forward(sums, out + row * width, width);
@@ -126,7 +126,7 @@ bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& opt
 template <class T>
 bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
              const LinearOptions& options, T* out) {
-    const auto jacobian = dense_kernels<T>().jacobian[static_cast<int>(options.activation)];
+    const auto jacobian = dense_kernels<T>().jacobian[options.activation];
     const std::size_t width = W.cols;
     return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
         jacobian(sums, values + row * width, out + row * width, width);

@@ -78,7 +78,7 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
     if (count == 0 || width == 0) return;
 
     const kernels::Bytes& bytes = table().bytes;
-    const auto live_columns = table().dense_f32.live_columns;
+    const auto nonzero_columns = table().dense_f32.nonzero_columns;
     const auto lanes = static_cast<std::size_t>(bytes.lanes),
                mr = static_cast<std::size_t>(bytes.mr);
     const auto step_rows = static_cast<std::size_t>(bytes.step_rows);
@@ -114,10 +114,10 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
         std::ptrdiff_t(element);
     const std::size_t list_room = steps + kernels::max_list_lanes;
     Buffer<int> lists(looks ? static_cast<std::size_t>(n_threads) * list_room : 0);
-    std::vector<LiveColumns> live_elements(static_cast<std::size_t>(n_threads));
+    std::vector<NonzeroColumns> nonzero_elements(static_cast<std::size_t>(n_threads));
     if (looks)
-        for (std::size_t thread = 0; thread < live_elements.size(); ++thread)
-            live_elements[thread].list = lists.data() + thread * list_room;
+        for (std::size_t thread = 0; thread < nonzero_elements.size(); ++thread)
+            nonzero_elements[thread].list = lists.data() + thread * list_room;
 
     parallel_for(n_threads, strips, [&](std::size_t strip, int thread) noexcept {
         const std::size_t first = strip * strip_rows;
@@ -136,17 +136,17 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
         }
         for (std::size_t i = 0; i < in_strip; i += mr) {
             const int tile_rows = static_cast<int>(std::min(mr, in_strip - i));
-            int live_steps = static_cast<int>(steps);
-            const int* live = live_elements[static_cast<std::size_t>(thread)].of_tile(
-                live_steps, [&](int* list) noexcept {
-                    return live_columns(reinterpret_cast<const float*>(at[i]), stride, tile_rows,
-                                        static_cast<int>(steps), list);
+            int nonzero_steps = static_cast<int>(steps);
+            const int* nonzero = nonzero_elements[static_cast<std::size_t>(thread)].of_tile(
+                nonzero_steps, [&](int* list) noexcept {
+                    return nonzero_columns(reinterpret_cast<const float*>(at[i]), stride, tile_rows,
+                                           static_cast<int>(steps), list);
                 });
             for (const Panel& panel : panels)
                 bytes.tile[panel.vectors - 1](
                     at.data() + i, tile_rows,
                     reinterpret_cast<const std::int32_t*>(packed.data() + panel.begin * element),
-                    live, live_steps, scales.data() + panel.column,
+                    nonzero, nonzero_steps, scales.data() + panel.column,
                     static_cast<int>(std::min(width - panel.column, panel.vectors * lanes)),
                     out + (first + i) * width + panel.column, static_cast<std::ptrdiff_t>(width));
         }

@@ -8,22 +8,12 @@
 #include <sstream>
 #include <string_view>
 
+#include "bpls/errors.hpp"
 #include "core/mapped_file.hpp"
 #include "core/safetensors.hpp"
 
 namespace bpls {
 namespace {
-
-double value_at(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept {
-    if (matrix.dtype == DType::f32) {
-        float x;
-        std::memcpy(&x, matrix.at(row, col), sizeof x);
-        return static_cast<double>(x);
-    }
-    double x;
-    std::memcpy(&x, matrix.at(row, col), sizeof x);
-    return x;
-}
 
 std::string shape_of(std::size_t rows, std::size_t cols) {
     return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
@@ -42,12 +32,10 @@ std::vector<Activation> activations_in(const std::string& names) {
     std::vector<Activation> found;
     std::istringstream all(names);
     for (std::string name; std::getline(all, name, ',');) {
-        int number = 0;
-        while (number < activation_count && name != name_of(static_cast<Activation>(number)))
-            ++number;
-        if (number == activation_count)
+        const ActivationInfo* info = find_activation(name);
+        if (!info)
             throw InvalidFile("the file names the activation '" + name + "', which is not known");
-        found.push_back(static_cast<Activation>(number));
+        found.push_back(info->activation);
     }
     if (found.empty() || names.back() == ',')
         throw InvalidFile("the file names no activation for a layer");
@@ -96,7 +84,7 @@ Network::Network(std::span<const Layer> layers, bool bias, std::optional<double>
     layers_.reserve(layers.size());
     for (const auto& [W, activation] : layers) {
         const std::string name = "weights[" + std::to_string(layers_.size()) + "]";
-        if (W.dtype == DType::u8)
+        if (!is_float(W.dtype))
             throw std::invalid_argument(name + " are bytes; expected float32 or float64");
         if (W.rows <= of_bias || W.cols == 0 ||
             (!layers_.empty() && W.rows != layers_.back().cols + of_bias))
@@ -111,7 +99,7 @@ Network::Network(std::span<const Layer> layers, bool bias, std::optional<double>
             for (std::size_t j = 0; j < W.cols; ++j) {
                 stored.values.push_back(value_at(W, i, j));
                 if (!std::isfinite(stored.values.back()))
-                    throw std::invalid_argument(name + " hold NaN or infinity");
+                    throw NonFiniteError(name + " hold NaN or infinity");
             }
         layers_.push_back(std::move(stored));
     }

@@ -11,7 +11,7 @@ bool readable_in_place(const ConstMatrix& matrix) noexcept {
            reinterpret_cast<std::uintptr_t>(matrix.data) % static_cast<std::uintptr_t>(size) == 0;
 }
 
-Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
+Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept {
     const auto row_bytes = static_cast<std::ptrdiff_t>(matrix.cols) * size_of(matrix.dtype);
     if (row >= matrix.rows || matrix.row_stride != row_bytes ||
         matrix.col_stride != size_of(matrix.dtype))
@@ -31,7 +31,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
     std::size_t part_begin = 0;
     for (const ConstMatrix& part : columns) {
         const std::size_t part_end = part_begin + part.cols;
-        const kernels::Pack pack = layout.panels->pack[static_cast<int>(part.dtype)];
+        const kernels::Pack pack = layout.panels->pack[part.dtype];
         const std::size_t end = std::min(range.end, part_end);
         for (std::size_t c = std::max(range.begin, part_begin); c < end;) {
             const std::size_t to = at + c - range.begin;

@@ -61,7 +61,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
                   std::size_t at = 0) noexcept;
 
 // Memory that is wanted soon.
-struct Ahead {
+struct Prefetch {
     const unsigned char* begin = nullptr;
     const unsigned char* end = nullptr;
 
@@ -82,7 +82,7 @@ struct Ahead {
 };
 
 // Rows of a matrix, where they lie in one piece.
-Ahead rows_ahead(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept;
+Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept;
 
 // The number of packed elements that hold `rows` rows.
 inline int steps_of(const kernels::Panels& panels, int rows) noexcept {

@@ -1,25 +1,32 @@
+// Runs the probes of the level in use. The library does not contain this file: the extension does.
 #include "core/peak.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "bpls/config.hpp"
 #include "core/buffer.hpp"
-#include "core/dispatch.hpp"
 #include "core/threads.hpp"
+#include "kernels/levels.hpp"
 
 namespace bpls {
+namespace {
+
+const kernels::Probes& probes() {
+    return *kernels::built_probes[&active_level() - levels().data()];
+}
+
+}  // namespace
 
 double peak(DType dtype, int n_threads, double seconds) {
     using Clock = std::chrono::steady_clock;
-    constexpr std::size_t rounds = 10'000;  // tens of microseconds between two looks at the clock
-    const kernels::Table& all = table();
-    const kernels::Peak kernel = dtype == DType::u8    ? all.u8.peak
-                                 : dtype == DType::f32 ? all.f32.peak
-                                                       : all.f64.peak;
+    constexpr std::size_t rounds =
+        10'000;  // tens of microseconds between two readings of the clock
+    const kernels::Peak kernel = probes().peak[dtype];
     n_threads = threads_for_call(n_threads);
     std::vector<double> operations(static_cast<std::size_t>(n_threads));
-    // The threads sleep; the clock starts when they are awake.
+    // The threads may sleep; the clock starts when they are awake.
     parallel_for(n_threads, operations.size(), [&](std::size_t, int) noexcept { kernel(rounds); });
     const Clock::time_point start = Clock::now();
     const auto elapsed = [start]() noexcept {
@@ -40,7 +47,7 @@ double peak(DType dtype, int n_threads, double seconds) {
 double read_rate(std::size_t bytes, double seconds) {
     using Clock = std::chrono::steady_clock;
     const std::size_t count = round_up(bytes / sizeof(float), 128);
-    const kernels::ReadAll kernel = table().read_all;
+    const kernels::ReadAll kernel = probes().read_all;
     Buffer<float> values(count);
     std::fill_n(values.data(), count, 0.0f);
     double done = 0, taken = 0;

@@ -117,21 +117,21 @@ class Scratch {
     Scratch(const PackedNetwork<T>& network, std::size_t rows, bool copies)
         : copy_size_(copies ? round_up(rows * network.inputs(), cache_line) : 0),
           values_size_(round_up(rows * network.widest, cache_line)),
-          list_(LiveColumns::room),
+          list_(NonzeroColumns::room),
           memory_(copy_size_ + 2 * values_size_) {
-        if (network.looks) live_.list = list_.data();
+        if (network.looks) nonzero_.list = list_.data();
     }
     T* copy() noexcept { return memory_.data(); }
     T* values(std::size_t layer) noexcept {
         return memory_.data() + copy_size_ + layer % 2 * values_size_;
     }
-    LiveColumns& live() noexcept { return live_; }
+    NonzeroColumns& nonzero() noexcept { return nonzero_; }
 
  private:
     std::size_t copy_size_, values_size_;
     Buffer<int> list_;
     Buffer<T> memory_;
-    LiveColumns live_;
+    NonzeroColumns nonzero_;
 };
 
 // Takes the rows of A from `first` on, strip_rows at most, through the network; finish(row, sums) is called with the last
@@ -146,11 +146,11 @@ bool run_strip(const PackedNetwork<T>& network, const ConstMatrix& A, bool in_pl
         strip.rows = reinterpret_cast<const T*>(A.at(first, 0));
         strip.stride = A.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
     } else {
-        dense.copy_rows[static_cast<int>(A.dtype)](A.at(first, 0), A.row_stride, A.col_stride, rows,
-                                                   A.cols, scratch.copy(), A.cols);
+        dense.copy_rows[A.dtype](A.at(first, 0), A.row_stride, A.col_stride, rows, A.cols,
+                                 scratch.copy(), A.cols);
     }
     bool finite = true;
-    LiveColumns none;
+    NonzeroColumns none;
     for (std::size_t l = 0; l < network.layers.size(); ++l) {
         const PackedLayer<T>& layer = network.layers[l];
         strip.sums = scratch.values(l);
@@ -158,9 +158,9 @@ bool run_strip(const PackedNetwork<T>& network, const ConstMatrix& A, bool in_pl
         finite &= multiply(
             dense, strip, layer.start, layer.depth, layer.width,
             [&](std::size_t k, std::size_t j) noexcept { return layer.panel_at(k, j); },
-            l == 0 ? scratch.live() : none);
+            l == 0 ? scratch.nonzero() : none);
         if (l + 1 == network.layers.size()) break;
-        const auto forward = dense.forward[static_cast<int>(layer.activation)];
+        const auto forward = dense.forward[layer.activation];
         for (std::size_t i = 0; i < rows; ++i) {
             T* values = strip.sums + i * layer.padded;
             forward(values, values, layer.width);
@@ -232,7 +232,7 @@ template <class In>
 bool Predictor<In>::predict(const In* X, std::size_t rows, std::size_t stride, Out* out) noexcept {
     const PackedNetwork<Out>& network = *state_->network;
     const std::size_t width = network.outputs();
-    const auto forward = network.dense->forward[static_cast<int>(network.layers.back().activation)];
+    const auto forward = network.dense->forward[network.layers.back().activation];
     return state_->run(X, rows, stride, [=](std::size_t row, const Out* sums) noexcept {
         forward(sums, out + row * width, width);
     });
@@ -258,7 +258,7 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
                                     std::to_string(network.inputs()));
     const std::size_t width = network.outputs();
     const Activation last = activated ? network.layers.back().activation : Activation::identity;
-    const auto forward = network.dense->forward[static_cast<int>(last)];
+    const auto forward = network.dense->forward[last];
     const bool in_place = std::is_same_v<In, Out> && readable_in_place(X);
     double work = 0;
     for (const PackedLayer<Out>& layer : network.layers)
@@ -284,15 +284,13 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
 
 template <class T>
 bool Network::predict(const ConstMatrix& X, T* out, int n_threads) const {
-    if ((X.dtype == DType::f64) != std::is_same_v<T, double>)
-        throw std::invalid_argument(
-            "predict() gives double for float64 rows, float for uint8 and float32 ones");
-    if constexpr (std::is_same_v<T, double>) {
-        return Predictor<double>(*this).predict(X, out, n_threads);
-    } else {
-        if (X.dtype == DType::u8) return Predictor<std::uint8_t>(*this).predict(X, out, n_threads);
-        return Predictor<float>(*this).predict(X, out, n_threads);
-    }
+    return visit_dtype(X.dtype, [&]<class In>() -> bool {
+        if constexpr (std::is_same_v<typename Predictor<In>::Out, T>)
+            return Predictor<In>(*this).predict(X, out, n_threads);
+        else
+            throw std::invalid_argument(
+                "predict() gives double for float64 rows, float for uint8 and float32 ones");
+    });
 }
 
 template BPLS_API bool Network::predict<float>(const ConstMatrix&, float*, int) const;

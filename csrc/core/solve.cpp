@@ -97,8 +97,8 @@ class Workspace {
     }
 
     double add_ridge(const ConstMatrix& G, const Ridge& ridge) noexcept {
-        table().dense_f64.copy_rows[static_cast<int>(G.dtype)](
-            G.data, G.row_stride + G.col_stride, G.col_stride, n_, 1, diagonal_.data(), 1);
+        table().dense_f64.copy_rows[G.dtype](G.data, G.row_stride + G.col_stride, G.col_stride, n_,
+                                             1, diagonal_.data(), 1);
         double shift = ridge.eps;
         if (ridge.relative) {
             double mean = 0;
@@ -187,7 +187,7 @@ class Workspace {
         const auto copy = [&](const ConstMatrix& source, std::size_t begin, std::size_t end,
                               std::size_t first) noexcept {
             if (begin >= end) return;
-            table().dense_f64.copy_rows[static_cast<int>(source.dtype)](
+            table().dense_f64.copy_rows[source.dtype](
                 source.at(rows.begin, begin - first), source.row_stride, source.col_stride,
                 rows.size(), end - begin, at(rows.begin, begin), stride_);
         };

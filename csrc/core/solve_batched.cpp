@@ -52,9 +52,9 @@ class Groups {
         double* U = scratch_.data() + static_cast<std::size_t>(thread) * scratch_size_;
         const int n = static_cast<int>(n_);
         const ConstMatrix& G = batch_.G;
-        bool fine = kernel_.pack_symmetric[static_cast<int>(G.dtype)](
-            starts(G.data, batch_.G_stride, first, systems).data(), G.row_stride, G.col_stride, n,
-            symmetry_tolerance, U);
+        bool fine =
+            kernel_.pack_symmetric[G.dtype](starts(G.data, batch_.G_stride, first, systems).data(),
+                                            G.row_stride, G.col_stride, n, symmetry_tolerance, U);
         kernels::Factored found;
         const unsigned failed =
             kernel_.factor(U, n, ridge_.eps, ridge_.relative, pivot_noise(n_), found);
@@ -72,9 +72,9 @@ class Groups {
             C.data = C.at(0, begin);
             C.cols = cols;
             C = flat(C);
-            fine &= kernel_.pack[static_cast<int>(C.dtype)](
-                starts(C.data, batch_.C_stride, first, systems).data(), C.row_stride, C.col_stride,
-                static_cast<int>(C.rows), static_cast<int>(C.cols), B);
+            fine &= kernel_.pack[C.dtype](starts(C.data, batch_.C_stride, first, systems).data(),
+                                          C.row_stride, C.col_stride, static_cast<int>(C.rows),
+                                          static_cast<int>(C.cols), B);
             kernel_.solve(U, n, B, static_cast<int>(cols));
             const bool all = cols == m_;
             kernel_.unpack(

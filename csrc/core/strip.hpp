@@ -17,7 +17,7 @@ inline constexpr std::size_t few_tile_rows = 4;
 
 // The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
 // out is not worth the trouble, nor is a look at the next tiles.
-struct LiveColumns {
+struct NonzeroColumns {
     // Room for the list of a block of columns.
     static constexpr std::size_t room = kernels::depth_rows + kernels::max_list_lanes;
 
@@ -26,15 +26,15 @@ struct LiveColumns {
 
     bool looks() const noexcept { return list && tiles_to_pass == 0; }
 
-    // Gives the list of a tile, which count_live(list) makes, and sets `steps` to its length; or null where nearly all of
+    // Gives the list of a tile, which count_nonzero(list) makes, and sets `steps` to its length; or null where nearly all of
     // the `steps` columns count.
     template <class F>
-    const int* of_tile(int& steps, F&& count_live) noexcept {
+    const int* of_tile(int& steps, F&& count_nonzero) noexcept {
         if (!looks()) {
             if (tiles_to_pass > 0) --tiles_to_pass;
             return nullptr;
         }
-        const int count = count_live(list);
+        const int count = count_nonzero(list);
         if (count > steps - steps / 8) {
             tiles_to_pass = 64;
             return nullptr;
@@ -70,21 +70,22 @@ struct Strip {
 // of sums has room for whole vectors. Returns whether the first sum of every row is finite.
 template <class T, class F>
 bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* start,
-              std::size_t depth, std::size_t width, F&& panel_at, LiveColumns& live) noexcept {
+              std::size_t depth, std::size_t width, F&& panel_at,
+              NonzeroColumns& nonzero) noexcept {
     const auto depth_block = static_cast<std::size_t>(dense.panels.block_rows);
     const auto mr = static_cast<std::size_t>(dense.mr);
     for (std::size_t i = 0; i < strip.count; ++i)
         std::copy_n(start, strip.padded, strip.sums + i * strip.padded);
     for (std::size_t i = 0, rows = 0; i < strip.count; i += rows) {
         const std::size_t rest = strip.count - i;
-        rows = std::min(live.looks() || rest < mr ? few_tile_rows : mr, rest);
+        rows = std::min(nonzero.looks() || rest < mr ? few_tile_rows : mr, rest);
         const int tile_rows = static_cast<int>(rows);
         for (std::size_t k = 0; k < depth; k += depth_block) {
             const T* a = strip.rows + static_cast<std::ptrdiff_t>(i) * strip.stride + k;
             const int columns = static_cast<int>(std::min(depth_block, depth - k));
             int steps = columns;
-            const int* listed = live.of_tile(steps, [&](int* list) noexcept {
-                return dense.live_columns(a, strip.stride, tile_rows, columns, list);
+            const int* listed = nonzero.of_tile(steps, [&](int* list) noexcept {
+                return dense.nonzero_columns(a, strip.stride, tile_rows, columns, list);
             });
             for (std::size_t j = 0; j < width;) {
                 const WeightPanel<T> panel = panel_at(k, j);

@@ -37,8 +37,8 @@ class Block {
             return;
         }
         std::fill_n(copy_, block * block, 0.0);
-        table().dense_f64.copy_rows[static_cast<int>(matrix.dtype)](
-            matrix.at(row, col), matrix.row_stride, matrix.col_stride, rows, cols, copy_, block);
+        table().dense_f64.copy_rows[matrix.dtype](matrix.at(row, col), matrix.row_stride,
+                                                  matrix.col_stride, rows, cols, copy_, block);
         values = copy_;
         stride = block;
     }

@@ -1,19 +1,18 @@
-// The activations, shared by all levels. The formulas neither cancel nor overflow over the whole range, but for softmax's
-// derivative, n(1 - n); NaN goes through, infinities give the limits. A value's bits do not depend on its place or its
-// neighbours: the last values of an array, too few for a vector, are computed in a vector of their own. `slope` is the
-// derivative at the z whose value is n, from n alone.
+// The activations, shared by all levels. The formulas neither cancel nor overflow over the whole range, except for softmax's
+// derivative, n(1 - n); NaN yields NaN, an infinity yields the limit. A value's bits do not depend on its place or its
+// neighbours: the last values of an array, too few for a vector, are computed in a vector of their own.
 #pragma once
 
 #include <cstddef>
 
-#include "kernels/abreast-inl.hpp"
 #include "kernels/math-inl.hpp"
 #include "kernels/table.hpp"
+#include "kernels/unrolled-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
 
-// 1 - margin, and below 1 also where the margin is too small for the type.
+// 1 - margin; below 1 even if the margin is too small for the type.
 template <class V>
 inline V below_one(V margin) noexcept {
     const int digits = ConstantsOf<V>::mantissa + 1;
@@ -27,7 +26,13 @@ inline V squared_1_plus(V e) noexcept {
     return mul_add(e, of<V>(2) + e, of<V>(1));
 }
 
-struct Identity {
+// The functions of one activation. `slope` is the derivative at the z whose value is n, computed from n. Those that are not
+// elementwise have functions of whole rows instead.
+template <Activation>
+struct Formula;
+
+template <>
+struct Formula<Activation::identity> {
     template <class V>
     static V forward(V z) noexcept {
         return z;
@@ -46,7 +51,8 @@ struct Identity {
     }
 };
 
-struct Sigmoid {
+template <>
+struct Formula<Activation::sigmoid> {
     template <class V>
     static V forward(V z) noexcept {
         const V e = exp_(negative(z));
@@ -71,7 +77,10 @@ struct Sigmoid {
     }
 };
 
-struct Tanh {
+template <>
+struct Formula<Activation::tanh> {
+    static constexpr int unroll = 4;
+
     template <class V>
     static V forward(V z) noexcept {
         return tanh_(z);
@@ -91,7 +100,8 @@ struct Tanh {
     }
 };
 
-struct Relu {
+template <>
+struct Formula<Activation::relu> {
     template <class V>
     static V forward(V z) noexcept {
         return larger(V::zero(), z);
@@ -110,7 +120,8 @@ struct Relu {
     }
 };
 
-struct LeakyRelu {
+template <>
+struct Formula<Activation::leaky_relu> {
     template <class V>
     static V forward(V z) noexcept {
         return where_less(V::zero(), z, z, z * of<V>(leaky_relu_slope));
@@ -129,7 +140,8 @@ struct LeakyRelu {
     }
 };
 
-struct Elu {
+template <>
+struct Formula<Activation::elu> {
     template <class V>
     static V forward(V z) noexcept {
         return where_less(z, V::zero(), expm1_(z), z);
@@ -149,7 +161,10 @@ struct Elu {
     }
 };
 
-struct Softplus {
+using Sigmoid = Formula<Activation::sigmoid>;
+
+template <>
+struct Formula<Activation::softplus> {
     template <class V>
     static V forward(V z) noexcept {
         return larger(V::zero(), z) + log1p_(exp_(negative(z)));
@@ -170,8 +185,11 @@ struct Softplus {
     }
 };
 
+using Softplus = Formula<Activation::softplus>;
+
 // softminus(z) = z - softplus(z) = -softplus(-z)
-struct Softminus {
+template <>
+struct Formula<Activation::softminus> {
     template <class V>
     static V forward(V z) noexcept {
         return minus(Softplus::forward(minus(z)));
@@ -196,6 +214,8 @@ struct Softminus {
     }
 };
 
+// ---- loops over arrays
+
 // out[i] = function(in[i], other[i])
 template <class V, class F>
 inline void for_each_pair(const typename V::Scalar* in, const typename V::Scalar* other,
@@ -210,19 +230,13 @@ inline void for_each_pair(const typename V::Scalar* in, const typename V::Scalar
     }
 }
 
-// The vectors that an activation's functions take at a time.
-template <class A>
-constexpr int abreast = 1;
-template <>
-constexpr int abreast<Tanh> = 4;
-
 // out[i] = function(in[i]), `at_a_time` vectors at a time.
 template <class V, int at_a_time, class F>
 inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
                      F function) noexcept {
     std::size_t i = 0;
     if constexpr (at_a_time > 1) {
-        using Wide = Abreast<V, at_a_time>;
+        using Wide = Unrolled<V, at_a_time>;
         for (; i + Wide::lanes <= count; i += Wide::lanes)
             function(Wide::load(in + i)).store(out + i);
     }
@@ -232,69 +246,18 @@ inline void for_each(const typename V::Scalar* in, typename V::Scalar* out, std:
         function(V::load_first(in + i, rest, 0)).store_first(out + i, rest);
     }
 }
-template <class A, class V>
-void forward_each(const typename V::Scalar* in, typename V::Scalar* out,
-                  std::size_t count) noexcept {
-    for_each<V, abreast<A>>(in, out, count, [](auto z) noexcept { return A::forward(z); });
-}
-template <class A, class V>
-void derivative_each(const typename V::Scalar* in, typename V::Scalar* out,
-                     std::size_t count) noexcept {
-    for_each<V, 1>(in, out, count, [](V z) noexcept { return A::derivative(z); });
-}
 
-// J in, where the activation has these values.
-template <class A, class V>
-void jacobian_each(const typename V::Scalar* in, const typename V::Scalar* values,
-                   typename V::Scalar* out, std::size_t count) noexcept {
-    for_each_pair<V>(in, values, out, count, [](V v, V n) noexcept { return v * A::slope(n); });
-}
-
-// sums[j] += Σ_i slope(values[i, j])² over rows that follow one another.
-template <class A, class V>
-void squared_slopes(const typename V::Scalar* values, std::size_t rows, std::size_t cols,
-                    double* sums) noexcept {
-    using T = typename V::Scalar;
-    for (std::size_t j = 0; j < cols; j += V::lanes) {
-        const int lanes = int(cols - j < V::lanes ? cols - j : V::lanes);
-        V total = V::zero();
-        for (std::size_t i = 0; i < rows; ++i) {
-            const V slope = A::slope(V::load_first(values + i * cols + j, lanes, T(0)));
-            total.multiply_add(slope, slope);
-        }
-        T of_lanes[V::lanes];
-        total.store(of_lanes);
-        for (int lane = 0; lane < lanes; ++lane) sums[j + std::size_t(lane)] += of_lanes[lane];
-    }
-}
-
-// The margin in every lane; at least the smallest normal number, as the logarithms expect.
+// The margin in every lane, and at least the smallest normal number, as the logarithms require.
 template <class V>
 inline V margin_of(typename V::Scalar margin) noexcept {
     constexpr auto least = ConstantsOf<V>::smallest_normal;
     return V::broadcast(margin > least ? margin : least);
 }
-template <class A, class V>
-void inverse_each(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
-                  typename V::Scalar margin) noexcept {
-    for_each<V, abreast<A>>(in, out, count, [margin](auto n) noexcept {
-        return A::inverse(n, margin_of<decltype(n)>(margin));
-    });
-}
 
 // ---- softmax, one row at a time
 
-// Of its Jacobian the diagonal alone.
-struct SoftmaxDiagonal {
-    template <class V>
-    static V slope(V n) noexcept {
-        return n * (of<V>(1) - n);
-    }
-};
-
-// out[i] = function(in[i]), and the sum of these: up to four are added in T, the rest in double. Where the row is not a
-// number of whole vectors, its last values stay in `last` and are not stored; `fill` is what the function is given in
-// the lanes beyond them.
+// out[i] = function(in[i]), and returns the sum of these: up to four are added in T, the rest in double. If the row does not
+// end with a whole vector, its last values go to `last` instead of `out`; the lanes beyond them get function(fill).
 template <class V, class F>
 inline double map_and_sum(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
                           typename V::Scalar fill, V& last, F function) noexcept {
@@ -329,8 +292,8 @@ inline void finish(typename V::Scalar* out, std::size_t count, V last, F functio
     if (full < count) function(last).store_first(out + full, int(count - full));
 }
 
-// exp(in - max) into out and `last`; gives the factor that makes the row's sum 1. A NaN may be lost on the way to the
-// largest value, but not on the way to the sum.
+// Writes exp(in - max) to out and `last`; returns the factor that makes the row's sum 1. The maximum may lose a NaN, the sum
+// does not.
 template <class V>
 inline V softmax_numerators(const typename V::Scalar* in, typename V::Scalar* out,
                             std::size_t count, V& last) noexcept {
@@ -347,47 +310,132 @@ inline V softmax_numerators(const typename V::Scalar* in, typename V::Scalar* ou
     return V::broadcast(T(1 / sum));
 }
 
-template <class V>
-void softmax_forward(const typename V::Scalar* in, typename V::Scalar* out,
-                     std::size_t count) noexcept {
-    V last = V::zero();
-    const V factor = softmax_numerators(in, out, count, last);
-    finish(out, count, last, [factor](V e) noexcept { return e * factor; });
-}
-template <class V>
-void softmax_derivative(const typename V::Scalar* in, typename V::Scalar* out,
-                        std::size_t count) noexcept {
-    V last = V::zero();
-    const V factor = softmax_numerators(in, out, count, last);
-    finish(out, count, last, [factor](V e) noexcept {
-        const V n = e * factor;
-        return n * (of<V>(1) - n);
-    });
-}
-// J = diag(n) - n nᵀ
-template <class V>
-void softmax_jacobian(const typename V::Scalar* in, const typename V::Scalar* values,
-                      typename V::Scalar* out, std::size_t count) noexcept {
-    const std::size_t full = count / V::lanes * V::lanes;
-    V sum = V::zero();
-    for (std::size_t i = 0; i < full; i += V::lanes)
-        sum.multiply_add(V::load(in + i), V::load(values + i));
-    if (full < count) {
-        const int rest = int(count - full);
-        sum.multiply_add(V::load_first(in + full, rest, 0), V::load_first(values + full, rest, 0));
+template <>
+struct Formula<Activation::softmax> {
+    template <class V>
+    static void forward_row(const typename V::Scalar* in, typename V::Scalar* out,
+                            std::size_t count) noexcept {
+        V last = V::zero();
+        const V factor = softmax_numerators(in, out, count, last);
+        finish(out, count, last, [factor](V e) noexcept { return e * factor; });
     }
-    const V mean = V::broadcast(typename V::Scalar(sum.total()));
-    for_each_pair<V>(in, values, out, count, [mean](V v, V n) noexcept { return n * (v - mean); });
+    template <class V>
+    static void derivative_row(const typename V::Scalar* in, typename V::Scalar* out,
+                               std::size_t count) noexcept {
+        V last = V::zero();
+        const V factor = softmax_numerators(in, out, count, last);
+        finish(out, count, last, [factor](V e) noexcept {
+            const V n = e * factor;
+            return n * (of<V>(1) - n);
+        });
+    }
+    // J = diag(n) - n nᵀ
+    template <class V>
+    static void jacobian_row(const typename V::Scalar* in, const typename V::Scalar* values,
+                             typename V::Scalar* out, std::size_t count) noexcept {
+        const std::size_t full = count / V::lanes * V::lanes;
+        V sum = V::zero();
+        for (std::size_t i = 0; i < full; i += V::lanes)
+            sum.multiply_add(V::load(in + i), V::load(values + i));
+        if (full < count) {
+            const int rest = int(count - full);
+            sum.multiply_add(V::load_first(in + full, rest, 0),
+                             V::load_first(values + full, rest, 0));
+        }
+        const V mean = V::broadcast(typename V::Scalar(sum.total()));
+        for_each_pair<V>(in, values, out, count,
+                         [mean](V v, V n) noexcept { return n * (v - mean); });
+    }
+    template <class V>
+    static void inverse_row(const typename V::Scalar* in, typename V::Scalar* out,
+                            std::size_t count, typename V::Scalar margin) noexcept {
+        const V clip = margin_of<V>(margin);
+        V last = V::zero();
+        const double sum = map_and_sum<V>(in, out, count, 1, last,
+                                          [clip](V n) noexcept { return log_(larger(clip, n)); });
+        const V mean = of<V>(sum / double(count));
+        finish(out, count, last, [mean](V z) noexcept { return z - mean; });
+    }
+    // The diagonal of the Jacobian.
+    template <class V>
+    static V slope(V n) noexcept {
+        return n * (of<V>(1) - n);
+    }
+};
+
+// ---- the kernels: `count` values, which are one row if the activation is not elementwise
+
+template <Activation activation>
+constexpr bool elementwise = info_of(activation).elementwise;
+
+// The vectors that forward and inverse take at a time.
+template <Activation activation>
+constexpr int unroll = 1;
+template <Activation activation>
+    requires(Formula<activation>::unroll > 1)
+constexpr int unroll<activation> = Formula<activation>::unroll;
+
+template <Activation activation, class V>
+void forward_values(const typename V::Scalar* in, typename V::Scalar* out,
+                    std::size_t count) noexcept {
+    using A = Formula<activation>;
+    if constexpr (elementwise<activation>)
+        for_each<V, unroll<activation>>(in, out, count,
+                                        [](auto z) noexcept { return A::forward(z); });
+    else
+        A::template forward_row<V>(in, out, count);
 }
-template <class V>
-void softmax_inverse(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
-                     typename V::Scalar margin) noexcept {
-    const V clip = margin_of<V>(margin);
-    V last = V::zero();
-    const double sum = map_and_sum<V>(in, out, count, 1, last,
-                                      [clip](V n) noexcept { return log_(larger(clip, n)); });
-    const V mean = of<V>(sum / double(count));
-    finish(out, count, last, [mean](V z) noexcept { return z - mean; });
+
+template <Activation activation, class V>
+void derivative_values(const typename V::Scalar* in, typename V::Scalar* out,
+                       std::size_t count) noexcept {
+    using A = Formula<activation>;
+    if constexpr (elementwise<activation>)
+        for_each<V, 1>(in, out, count, [](V z) noexcept { return A::derivative(z); });
+    else
+        A::template derivative_row<V>(in, out, count);
+}
+
+template <Activation activation, class V>
+void inverse_values(const typename V::Scalar* in, typename V::Scalar* out, std::size_t count,
+                    typename V::Scalar margin) noexcept {
+    using A = Formula<activation>;
+    if constexpr (elementwise<activation>)
+        for_each<V, unroll<activation>>(in, out, count, [margin](auto n) noexcept {
+            return A::inverse(n, margin_of<decltype(n)>(margin));
+        });
+    else
+        A::template inverse_row<V>(in, out, count, margin);
+}
+
+// out = J in, for the Jacobian J at the z whose activation is `values`.
+template <Activation activation, class V>
+void jacobian_values(const typename V::Scalar* in, const typename V::Scalar* values,
+                     typename V::Scalar* out, std::size_t count) noexcept {
+    using A = Formula<activation>;
+    if constexpr (elementwise<activation>)
+        for_each_pair<V>(in, values, out, count, [](V v, V n) noexcept { return v * A::slope(n); });
+    else
+        A::template jacobian_row<V>(in, values, out, count);
+}
+
+// sums[j] += Σ_i slope(values[i, j])² over contiguous rows.
+template <Activation activation, class V>
+void squared_slopes(const typename V::Scalar* values, std::size_t rows, std::size_t cols,
+                    double* sums) noexcept {
+    using T = typename V::Scalar;
+    for (std::size_t j = 0; j < cols; j += V::lanes) {
+        const int lanes = int(cols - j < V::lanes ? cols - j : V::lanes);
+        V total = V::zero();
+        for (std::size_t i = 0; i < rows; ++i) {
+            const V slope =
+                Formula<activation>::slope(V::load_first(values + i * cols + j, lanes, T(0)));
+            total.multiply_add(slope, slope);
+        }
+        T of_lanes[V::lanes];
+        total.store(of_lanes);
+        for (int lane = 0; lane < lanes; ++lane) sums[j + std::size_t(lane)] += of_lanes[lane];
+    }
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 namespace bpls::kernels {
 namespace {
 
-// Rows that are not there are computed as copies of the last one and not stored.
+// Missing rows are computed as copies of the last one and not stored.
 template <class V, int mr, int nv, bool listed>
 inline void bytes_vectors(const unsigned char* const* rows, int count, const std::int32_t* panel,
-                          const int* live, int steps, const float* scale, int columns, float* out,
-                          std::ptrdiff_t stride) noexcept {
+                          const int* nonzero, int steps, const float* scale, int columns,
+                          float* out, std::ptrdiff_t stride) noexcept {
     const unsigned char* row[mr];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) row[i] = rows[i < count ? i : count - 1];
@@ -20,7 +20,7 @@ inline void bytes_vectors(const unsigned char* const* rows, int count, const std
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
     for (int step = 0; step < steps; ++step) {
-        const std::ptrdiff_t k = listed ? live[step] : step;
+        const std::ptrdiff_t k = listed ? nonzero[step] : step;
         const std::int32_t* from = panel + k * (nv * V::lanes);
         V x[nv];
 #pragma GCC unroll 12
@@ -49,22 +49,22 @@ inline void bytes_vectors(const unsigned char* const* rows, int count, const std
 
 template <class V, int mr, int nv>
 void bytes_tile(const unsigned char* const* rows, int count, const std::int32_t* panel,
-                const int* live, int steps, const float* scale, int columns, float* out,
+                const int* nonzero, int steps, const float* scale, int columns, float* out,
                 std::ptrdiff_t stride) noexcept {
-    if (live)
-        bytes_vectors<V, mr, nv, true>(rows, count, panel, live, steps, scale, columns, out,
+    if (nonzero)
+        bytes_vectors<V, mr, nv, true>(rows, count, panel, nonzero, steps, scale, columns, out,
                                        stride);
     else
-        bytes_vectors<V, mr, nv, false>(rows, count, panel, live, steps, scale, columns, out,
+        bytes_vectors<V, mr, nv, false>(rows, count, panel, nonzero, steps, scale, columns, out,
                                         stride);
 }
 
-template <class V, int mr, int step_rows>
+template <class V, int mr>
 constexpr Bytes bytes() noexcept {
     static_assert(V::lanes == F32::lanes);
     return {mr,
             V::lanes,
-            step_rows,
+            V::step_rows,
             {&bytes_tile<V, mr, 1>, &bytes_tile<V, mr, 2>, &bytes_tile<V, mr, 3>}};
 }
 

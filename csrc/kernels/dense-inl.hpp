@@ -6,15 +6,14 @@
 namespace bpls::kernels {
 namespace {
 
-// Of the last of the nv vectors of columns, `partial` reads `last` lanes only.
+// With `partial`, only `last` lanes of the last of the nv vectors of columns are read.
 template <class V, int mr, int nv, bool partial, bool listed>
 inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live,
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
                            int depth, int last, typename V::Scalar* c,
                            std::ptrdiff_t c_stride) noexcept {
     using T = typename V::Scalar;
-    // Rows that are not there are computed as copies of the last one and not stored, so that a row's bits are the same
-    // wherever it stands.
+    // Missing rows are computed as copies of the last one and not stored, so that a row's bits do not depend on its place.
     const T* row[mr];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
@@ -24,7 +23,7 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
     for (int step = 0; step < depth; ++step) {
-        const std::ptrdiff_t k = listed ? live[step] : step;
+        const std::ptrdiff_t k = listed ? nonzero[step] : step;
         const T* from = w + k * w_stride;
         V x[nv];
 #pragma GCC unroll 12
@@ -51,21 +50,21 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
     }
 }
 
-// As many vectors at a time as the registers hold, fewer at the end.
+// Takes as many vectors at a time as the registers hold, fewer at the end.
 template <class V, int mr, int nv, bool listed>
 inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live,
+                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
                            int depth, int columns, typename V::Scalar* c,
                            std::ptrdiff_t c_stride) noexcept {
     constexpr int width = nv * V::lanes;
     const auto call = [&](auto function, int last) noexcept {
-        function(a, a_stride, rows, w, w_stride, live, depth, last, c, c_stride);
+        function(a, a_stride, rows, w, w_stride, nonzero, depth, last, c, c_stride);
     };
     for (; columns >= width; columns -= width, w += width, c += width)
         call(&linear_vectors<V, mr, nv, false, listed>, 0);
     if constexpr (nv > 1) {
         if (columns > 0)
-            linear_columns<V, mr, nv / 2, listed>(a, a_stride, rows, w, w_stride, live, depth,
+            linear_columns<V, mr, nv / 2, listed>(a, a_stride, rows, w, w_stride, nonzero, depth,
                                                   columns, c, c_stride);
     } else {
         if (columns > 0) call(&linear_vectors<V, mr, 1, true, listed>, columns);
@@ -74,17 +73,17 @@ inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride,
 
 template <class V, int mr, int nv>
 void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                 const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* live, int depth,
-                 int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
+                 const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
+                 int depth, int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
     const auto call = [&](auto function) noexcept {
-        function(a, a_stride, rows, w, w_stride, live, depth, columns, c, c_stride);
+        function(a, a_stride, rows, w, w_stride, nonzero, depth, columns, c, c_stride);
     };
     const auto tile = [&]<int tile_rows, int vectors>() noexcept {
-        live ? call(&linear_columns<V, tile_rows, vectors, true>)
-             : call(&linear_columns<V, tile_rows, vectors, false>);
+        nonzero ? call(&linear_columns<V, tile_rows, vectors, true>)
+                : call(&linear_columns<V, tile_rows, vectors, false>);
     };
-    // A few rows have few sums: with more columns at a time these need not wait for each other. Where a tile has eight rows
-    // there are 32 registers, and room for more.
+    // A few rows have few independent sums: more columns at a time hide the latency. Levels whose tiles have eight rows have
+    // 32 registers, and room for more.
     if (rows == 1)
         tile.template operator()<1, 4>();
     else if (rows == 2)
@@ -109,7 +108,7 @@ void copy_rows(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrd
     }
 }
 
-// The bits that any of the rows has set in a group of columns.
+// Merges the bits of all rows in a group of columns.
 template <class Bits, int width>
 inline void merge_rows(const unsigned char* from, std::ptrdiff_t stride, int rows, int columns,
                        Bits (&seen)[width]) noexcept {
@@ -120,8 +119,8 @@ inline void merge_rows(const unsigned char* from, std::ptrdiff_t stride, int row
 }
 
 template <class V>
-int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, int columns,
-                 int* live) noexcept {
+int nonzero_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, int columns,
+                    int* nonzero) noexcept {
     using Bits = typename V::Bits;
     constexpr int width = 64;
     const auto* from = reinterpret_cast<const unsigned char*>(a);
@@ -130,19 +129,19 @@ int live_columns(const typename V::Scalar* a, std::ptrdiff_t stride, int rows, i
         Bits seen[width];
         const int rest = columns - begin < width ? columns - begin : width;
         const Bits* merged = seen;
-        // The usual cases: a number of columns that the compiler knows, and one row, which needs no merging.
+        // The usual cases: a number of columns known to the compiler, and one row, which needs no merging.
         if (rest < width)
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, rest, seen);
         else if (rows > 1)
             merge_rows(from, stride * std::ptrdiff_t(sizeof(Bits)), rows, width, seen);
         else
             merged = reinterpret_cast<const Bits*>(from);
-        if constexpr (requires { V::list_nonzero(merged, 0, live); }) {
+        if constexpr (requires { V::list_nonzero(merged, 0, nonzero); }) {
             for (int c = 0; c < rest; c += V::lanes)
-                count += V::list_nonzero(merged + c, begin + c, live + count);
+                count += V::list_nonzero(merged + c, begin + c, nonzero + count);
         } else {
             for (int c = 0; c < rest; ++c) {
-                live[count] = begin + c;
+                nonzero[count] = begin + c;
                 count += merged[c] != 0;
             }
         }

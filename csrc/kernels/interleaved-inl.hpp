@@ -21,7 +21,7 @@ inline bool has_blocks(const unsigned char* const* source, std::ptrdiff_t row_st
            addresses % sizeof(S) == 0;
 }
 
-// x[c]: the element `offset` bytes + c elements into each matrix.
+// Loads x[c], the elements at `offset` bytes plus c elements in each matrix.
 template <class V, class S>
 inline void load_block(const unsigned char* const* source, std::ptrdiff_t offset,
                        V (&x)[V::lanes]) noexcept {
@@ -36,7 +36,7 @@ inline V load_element(const unsigned char* const* source, std::ptrdiff_t offset)
     return V::each([=](int lane) noexcept { return double(read<S>(source[lane] + offset)); });
 }
 
-// The sum, or the largest, of a block: a tree, where a chain would wait for every element.
+// The sum, or the largest value, of a block, by a tree: a chain would wait for every element.
 template <class V>
 inline V sum_of(const V (&x)[V::lanes]) noexcept {
     V y[V::lanes];
@@ -60,10 +60,10 @@ inline V largest_of(const V (&x)[V::lanes]) noexcept {
     return y[0];
 }
 
-// Whether all values are finite. May be wrong where their sum overflows.
+// Whether all values are finite. It may say no if their sum overflows.
 template <class V>
 struct Finite {
-    V sum = V::zero();  // zero, and NaN from the first value on that is not finite
+    V sum = V::zero();  // stays zero, and becomes NaN with the first value that is not finite
 
     void see(V x) noexcept { sum.multiply_add(x, V::zero()); }
     void see(const V (&x)[V::lanes]) noexcept { see(sum_of(x)); }
@@ -90,7 +90,7 @@ struct Symmetric {
         largest = larger(magnitude(upper), largest);
         difference = larger(magnitude(upper - lower), difference);
     }
-    // Strict where the lower triangle holds the largest magnitude, which is not looked for there.
+    // Too strict if the largest magnitude is in the lower triangle, which is not searched for it.
     bool all(double tolerance) const noexcept {
         const V bound = largest * V::broadcast(tolerance);
         return finite.all() && difference.not_above(bound) == (1u << V::lanes) - 1;
@@ -107,7 +107,7 @@ bool pack_symmetric(const unsigned char* const* source, std::ptrdiff_t row_strid
     Symmetric<V> seen;
     if constexpr (sizeof(S) > 1) {
         if (has_blocks<V, S>(source, row_stride, col_stride, n)) {
-            // Pairs of mirrored blocks; the last ones reach back to stay inside.
+            // Pairs of mirrored blocks; the last ones overlap others to stay inside the matrix.
             V x[lanes];
             for (int i0 = 0; i0 < n; i0 += lanes) {
                 const int i = i0 + lanes <= n ? i0 : n - lanes;
@@ -198,8 +198,7 @@ void unpack_interleaved(const double* in, int rows, int cols, double* const* out
 
 // ---- tiles of `rows` x `cols` vectors; strides are in doubles
 
-// Solves for rows k to k + rows of U⁻ᵀB, whose rows above are done. U: column k of the factor; B: the first of `cols`
-// columns.
+// Solves for rows k to k + rows of U⁻ᵀB, given the rows above. U is column k of the factor, B the first of `cols` columns.
 template <class V, int rows, int cols>
 void forward_tile(const double* U, std::ptrdiff_t U_stride, int k, double* B,
                   std::ptrdiff_t B_stride) noexcept {
@@ -238,8 +237,7 @@ void forward_tile(const double* U, std::ptrdiff_t U_stride, int k, double* B,
     }
 }
 
-// Solves for `rows` rows of U⁻¹B, with `below` rows under them done. U: their entry on the diagonal; B: their first
-// row.
+// Solves for `rows` rows of U⁻¹B, given the `below` rows under them. U is their entry on the diagonal, B their first row.
 template <class V, int rows, int cols>
 void back_tile(const double* U, std::ptrdiff_t U_stride, int below, double* B,
                std::ptrdiff_t B_stride) noexcept {
@@ -337,7 +335,7 @@ class Factoring {
 
     template <int rows>
     void factor_diagonal(int k) noexcept {
-        // Loaded anew every time: kept in registers, they would be missing in the tiles.
+        // Loaded anew every time: the tiles need the registers.
         const V shift = V::load(found_.shift), noise = V::broadcast(noise_);
         V a[rows][rows];
         V floor[rows];
@@ -432,14 +430,12 @@ void solve_interleaved(const double* U, int n, double* B, int width) noexcept {
 // Tiles have 4 rows and `cols` columns.
 template <class V, int cols>
 constexpr Interleaved interleaved() noexcept {
-    return {
-        V::lanes,
-        {&pack_symmetric<V, std::uint8_t>, &pack_symmetric<V, float>, &pack_symmetric<V, double>},
-        {&pack_interleaved<V, std::uint8_t>, &pack_interleaved<V, float>,
-         &pack_interleaved<V, double>},
-        &unpack_interleaved<V>,
-        &factor_interleaved<V, cols>,
-        &solve_interleaved<V, cols>};
+    return {V::lanes,
+            by_dtype<PackSymmetric>([]<class S>() { return &pack_symmetric<V, S>; }),
+            by_dtype<PackInterleaved>([]<class S>() { return &pack_interleaved<V, S>; }),
+            &unpack_interleaved<V>,
+            &factor_interleaved<V, cols>,
+            &solve_interleaved<V, cols>};
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// exp, expm1, log, log1p, tanh, atanh over vectors, written once for all levels and for float and double. Only the arguments that the
-// activations have are served; each function names them. NaN gives NaN.
+// exp, expm1, log, log1p, tanh, atanh over vectors, once for all levels and for float and double. They take only the arguments
+// that the activations need; each function names them. NaN yields NaN.
 //
-// Errors in ULP of the result, at every level (tests/test_activations.py measures what is built on them):
+// Errors in ULP of the result, at every level (tests of the activations measure what is built on them):
 //   function   arguments                float   double
 //   exp        x <= 0                   1.5     1.5
 //   expm1      x <= 0                   1.5     1.5
@@ -10,9 +10,9 @@
 //   tanh       any                      3       3
 //   atanh      0 <= x < 1               3       3
 //
-// All coefficients were made with mpmath at 60 digits: the polynomial that interpolates at the Chebyshev nodes of its
-// interval, which is within a few percent of the best one, rounded to the type. The greatest relative error that this
-// leaves, in units of 2^-24 (2^-53 for double), stands beside it.
+// All coefficients were computed with mpmath at 60 digits: the polynomial that interpolates at the Chebyshev nodes of its
+// interval, which is within a few percent of the best one, rounded to the type. The comment of each states the largest
+// remaining relative error, in units of 2^-24 (2^-53 for double).
 #pragma once
 
 #include <math.h>
@@ -36,15 +36,15 @@ struct Constants<float> {
     static constexpr Bits sqrt_half = 0x3f3504f3u;
     static constexpr float infinity = INFINITY;
     static constexpr float smallest_normal = 0x1p-126f;
-    // Adding it leaves a number rounded to an integer, which stands in the lowest bits with the exponent's bias added.
+    // Adding it rounds a number to an integer, which is then in the lowest bits, with the exponent's bias added.
     static constexpr float integer_shift = 0x1.8p23f + 127;
     static constexpr float log2_e = 0x1.715476p0f;
     // ln 2 in two parts; the product of the first with an exponent is exact.
     static constexpr float ln2_high = 0x1.62e8p-1f;
     static constexpr float ln2_low = -0x1.e8082ep-16f;
     static constexpr float ln2 = 0x1.62e43p-1f;
-    static constexpr float exp_is_zero = -104;      // exp of it rounds to 0
-    static constexpr float expm1_is_minus_1 = -20;  // expm1 of it rounds to -1
+    static constexpr float exp_is_zero = -104;      // its exp rounds to 0
+    static constexpr float expm1_is_minus_1 = -20;  // its expm1 rounds to -1
     // (exp(r) - 1 - r) / r² for |r| <= 0.347: 0.41 units of expm1(r).
     static constexpr float exp[] = {0x1p-1f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120cp-7f,
                                     0x1.6d119ap-10f};
@@ -133,13 +133,13 @@ inline V with_sign_of(V y, V x) noexcept {
         return magnitude(x) | (y & V::of_bits(ConstantsOf<V>::sign_mask));
 }
 
-// x = k ln 2 + r with |r| <= ln 2 / 2 and a little. `power` is 2^(k + raised).
+// x = k ln 2 + r with |r| slightly above ln 2 / 2 at most. `power` is 2^(k + raised).
 template <class V>
 struct ExpReduced {
     V expm1_r;
     V power;
 };
-// In one part ln 2 leaves an error in r that grows with k.
+// With ln 2 in one part, the error of r grows with k.
 template <class V, int raised, int parts>
 inline ExpReduced<V> reduce_exp(V x) noexcept {
     using C = ConstantsOf<V>;
@@ -156,8 +156,8 @@ inline ExpReduced<V> reduce_exp(V x) noexcept {
     return {mul_add(r * r, polynomial(C::exp, r), r), shifted.template left_by<C::mantissa>()};
 }
 
-// x <= 0. Results below the normal numbers are rounded once: the power of two is raised into their range and taken down
-// in the last step.
+// x <= 0. Subnormal results are rounded once: the power of two is raised into the normal range and lowered in the last
+// step.
 template <class V>
 inline V exp_(V x) noexcept {
     using C = ConstantsOf<V>;
@@ -165,7 +165,7 @@ inline V exp_(V x) noexcept {
     return (expm1_r + of<V>(1)) * power * of<V>(0x1p-64);
 }
 
-// x <= 0. The error of r does no harm: the further k is from 0, the less its exponential is beside 1.
+// x <= 0. The error of r does no harm: the further k is from 0, the smaller the exponential is compared to 1.
 template <class V>
 inline V expm1_(V x) noexcept {
     using C = ConstantsOf<V>;
@@ -173,13 +173,13 @@ inline V expm1_(V x) noexcept {
     return mul_add(expm1_r, power, power - of<V>(1));
 }
 
-// The exponent k of x = 2^k m with √½ <= m < √2, as bits with the bias added, m's bits beyond those of √½ below them.
+// The exponent k of x = 2^k m with √½ <= m < √2, as bits with the bias added; below them, the bits of m minus those of √½.
 template <class V>
 inline V split_exponent(V x) noexcept {
     using C = ConstantsOf<V>;
     return plus_bits(x, V::of_bits(C::one - C::sqrt_half));
 }
-// The k of such bits as a number: in the lowest bits of 2^mantissa it counts as an integer.
+// The k of such bits as a number: in the lowest bits of 2^mantissa it is an integer.
 template <class V>
 inline V exponent_of(V split) noexcept {
     using C = ConstantsOf<V>;
@@ -228,8 +228,8 @@ inline V tanh_(V x) noexcept {
 }
 
 // atanh(a) for 0 <= a < 1 with the sign of x: half the logarithm of y = (1 + a) / (1 - a) = 2^k (1 + s) / (1 - s). The
-// difference of the bits of numerator and denominator is log2(y) but for less than 0.09: good enough for k, which leaves
-// |s| <= 0.2. s takes one division; of its numerator nothing but the last addition is rounded.
+// difference of the bits of numerator and denominator is log2(y) up to an error below 0.09: good enough for k, so that
+// |s| <= 0.2. s takes one division; only the last addition of its numerator is rounded.
 template <class V>
 inline V atanh_(V a, V x) noexcept {
     using C = ConstantsOf<V>;

@@ -6,14 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
-#include "kernels/peak-inl.hpp"
-#include "kernels/table.hpp"
+#include "kernels/lists-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
 
-// Reads an element that may not be aligned.
+// Reads an element that need not be aligned.
 template <class S>
 inline S read(const unsigned char* p) noexcept {
     S x;
@@ -37,7 +37,7 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
     constexpr int largest_piece = 32;  // a power of two, and no panel is twice as wide
     static_assert(panel_width < 2 * largest_piece);
     if (col_stride == size && width % panel_width == 0) {
-        // Row by row through a few panels: a row's cache line is read once.
+        // Row by row through all panels, so that each cache line is read once.
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
             const T f = factor(k);
             T* to = out;
@@ -49,7 +49,7 @@ inline void pack_values(const unsigned char* source, std::ptrdiff_t row_stride,
     } else if (col_stride == size) {
         for (int k = 0; k < rows; ++k, source += row_stride, out += panel_width) {
             const T f = factor(k);
-            // In pieces of known sizes: a loop of an unknown one is slow on few columns.
+            // In pieces of known sizes: a loop of unknown length is slow for few columns.
             T* to = out;
             const unsigned char* from = source;
 #pragma GCC unroll 8
@@ -118,7 +118,7 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
         }
 }
 
-// ---- what is zero
+// ---- finding zeros
 
 void merge_bits(const unsigned char* bytes, std::size_t count, unsigned char* seen) noexcept {
     for (std::size_t b = 0; b < count; ++b)
@@ -133,7 +133,7 @@ inline void prefetch([[maybe_unused]] const unsigned char* line) noexcept {
 #endif
 }
 
-// A value of the left side in every lane, less what the product's `left_offset` says.
+// A value of the left side, minus the product's `left_offset`, in every lane.
 template <class V>
 inline V left_factor(typename V::Scalar x) noexcept {
     if constexpr (requires { V::left(x); })
@@ -142,13 +142,13 @@ inline V left_factor(typename V::Scalar x) noexcept {
         return V::broadcast(x);
 }
 
-// mr x (nv vectors) sums in registers, of panels that are nr columns wide, or their negatives; of step number k the
-// element is step(k).
+// Sums mr x (nv vectors) products in registers and adds them, or their negatives, to `out`. Panels are nr columns wide. Step k
+// uses element step(k).
 template <class V, int mr, int nr, int nv, bool minus, class Step>
 inline void add_products(const unsigned char* left, const unsigned char* right,
                          std::ptrdiff_t right_stride, Step step, int steps, double* out,
-                         std::ptrdiff_t stride, const unsigned char* ahead,
-                         std::ptrdiff_t ahead_stride) noexcept {
+                         std::ptrdiff_t stride, const unsigned char* prefetch_at,
+                         std::ptrdiff_t prefetch_stride) noexcept {
     using T = typename V::Scalar;
     const T* const first_a = reinterpret_cast<const T*>(left);
     const T* const first_b = reinterpret_cast<const T*>(right);
@@ -157,10 +157,10 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int k = 0; k < steps; ++k, ahead += ahead_stride) {
+    for (int k = 0; k < steps; ++k, prefetch_at += prefetch_stride) {
         const T* const a = first_a + step(k) * nr;
         const T* const b = first_b + step(k) * right_stride;
-        prefetch(ahead);
+        prefetch(prefetch_at);
         V x[nv];
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
@@ -184,46 +184,46 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
 
 template <class V, int mr, int nr, int nv, bool minus = false>
 void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-          int steps, double* out, std::ptrdiff_t stride, const unsigned char* ahead,
-          std::ptrdiff_t ahead_stride) noexcept {
+          int steps, double* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
+          std::ptrdiff_t prefetch_stride) noexcept {
     const auto every = [](int k) noexcept { return std::ptrdiff_t(k); };
-    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride, ahead,
-                                       ahead_stride);
+    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride,
+                                       prefetch_at, prefetch_stride);
 }
 
 template <class V, int mr, int nr, int nv>
 void listed_tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-                 const int* live, int count, double* out, std::ptrdiff_t stride,
-                 const unsigned char* ahead, std::ptrdiff_t ahead_stride) noexcept {
-    const auto listed = [live](int k) noexcept { return std::ptrdiff_t(live[k]); };
-    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride, ahead,
-                                       ahead_stride);
+                 const int* nonzero, int count, double* out, std::ptrdiff_t stride,
+                 const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept {
+    const auto listed = [nonzero](int k) noexcept { return std::ptrdiff_t(nonzero[k]); };
+    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride,
+                                       prefetch_at, prefetch_stride);
 }
 
 template <class V>
-int live_steps(const unsigned char* right, std::ptrdiff_t right_stride, int vectors, int steps,
-               int* live) noexcept {
+int nonzero_steps(const unsigned char* right, std::ptrdiff_t right_stride, int vectors, int steps,
+                  int* nonzero) noexcept {
     constexpr auto element = std::ptrdiff_t(sizeof(typename V::Scalar));
     int count = 0;
     for (int k = 0; k < steps; ++k, right += right_stride * element) {
         bool any = any_bit(right);
         for (int j = 1; j < vectors; ++j) any |= any_bit(right + j * V::lanes * element);
-        live[count] = k;
+        nonzero[count] = k;
         count += any;
     }
     return count;
 }
 
-// The packed element that stands for a factor of one in each of its rows.
+// The packed element that holds a factor of one in each of its rows.
 template <class T, int step_rows>
 constexpr T packed_one = step_rows == 1 ? T(1) : T(step_rows == 2 ? 0x00010001 : 0x01010101);
 
-template <class V, int nv, int step_rows>
+template <class V, int nv>
 void column_sums(const unsigned char* right, int steps, double* out) noexcept {
     using T = typename V::Scalar;
     constexpr int chains = 4;  // sums that do not wait for one another
     const T* b = reinterpret_cast<const T*>(right);
-    const V one = V::broadcast(packed_one<T, step_rows>);
+    const V one = V::broadcast(packed_one<T, V::step_rows>);
     V sum[chains][nv];
     for (int c = 0; c < chains; ++c)
         for (int j = 0; j < nv; ++j) sum[c][j] = V::zero();
@@ -243,22 +243,26 @@ void column_sums(const unsigned char* right, int steps, double* out) noexcept {
 
 template <class T, int nr>
 constexpr Panels float_panels(int rows) noexcept {
-    constexpr bool wide = sizeof(T) == sizeof(double);
-    return {
-        nr,
-        rows,
-        1,
-        sizeof(T),
-        {&pack<std::uint8_t, T, nr>, &pack<float, T, nr>, wide ? &pack<double, T, nr> : nullptr}};
+    return {nr, rows, 1, sizeof(T), by_dtype<Pack>([]<class S>() -> Pack {
+                if constexpr (represents<T, S>)
+                    return &pack<S, T, nr>;
+                else
+                    return nullptr;
+            })};
 }
 
 // Elements of four bytes that hold `step_rows` integers E of consecutive rows.
 template <class E, int step_rows, int nr>
 constexpr Panels integer_panels() noexcept {
-    return {nr, integer_block_rows, step_rows, 4, {&pack_bytes<E, step_rows, nr>}};
+    return {nr, integer_block_rows, step_rows, 4, by_dtype<Pack>([]<class S>() -> Pack {
+                if constexpr (std::is_same_v<S, std::uint8_t>)
+                    return &pack_bytes<E, step_rows, nr>;
+                else
+                    return nullptr;
+            })};
 }
 
-// Of the tiles with fewer columns on the left, for those that are left over. Small tiles leave few over.
+// A tile with fewer columns on the left, for the remainder. Small tiles leave a small remainder and have none.
 template <class V, int mr, int nr, int nv, int quarters>
 constexpr Tile narrow_tile() noexcept {
     if constexpr (nv == 1 && mr >= 8)
@@ -267,7 +271,7 @@ constexpr Tile narrow_tile() noexcept {
         return nullptr;
 }
 
-template <class V, int mr, int nv, int step_rows>
+template <class V, int mr, int nv>
 constexpr Product product(const Panels& panels, double left_offset) noexcept {
     constexpr int nr = nv * V::lanes;
     static_assert(nr % mr == 0 && nv <= max_vectors);
@@ -280,24 +284,23 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
              narrow_tile<V, mr, nr, nv, 3>()},
             {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
              &listed_tile<V, mr, nr, nv>},
-            &live_steps<V>,
-            &column_sums<V, nv, step_rows>,
-            &peak<V, step_rows>};
+            &nonzero_steps<V>,
+            &column_sums<V, nv>};
 }
 
 template <class V, int mr, int nv>
 constexpr Product float_product() noexcept {
-    return product<V, mr, nv, 1>(float_panels<typename V::Scalar, nv * V::lanes>(block_rows), 0);
+    return product<V, mr, nv>(float_panels<typename V::Scalar, nv * V::lanes>(block_rows), 0);
 }
 
 template <class V, int mr, int nv>
 constexpr Product pairs_product() noexcept {
-    return product<V, mr, nv, 2>(integer_panels<std::int16_t, 2, nv * V::lanes>(), 0);
+    return product<V, mr, nv>(integer_panels<std::int16_t, 2, nv * V::lanes>(), 0);
 }
 
 template <class V, int mr, int nv>
 constexpr Product quads_product() noexcept {
-    return product<V, mr, nv, 4>(integer_panels<std::uint8_t, 4, nv * V::lanes>(), 128);
+    return product<V, mr, nv>(integer_panels<std::uint8_t, 4, nv * V::lanes>(), 128);
 }
 
 }  // namespace

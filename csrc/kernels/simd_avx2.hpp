@@ -17,7 +17,7 @@ inline void pin([[maybe_unused]] Register& sum) noexcept {
 #endif
 }
 
-// Whether any of the bytes of a vector is not zero.
+// Whether any byte of a vector is not zero.
 inline bool any_bit(const unsigned char* p) noexcept {
     const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_testz_si256(x, x) == 0;
@@ -35,6 +35,7 @@ struct F64 {
     using Scalar = double;
     using Bits = std::uint64_t;
     static constexpr int lanes = 4;
+    static constexpr int step_rows = 1;  // rows of data in a lane
     __m256d v;
 
     static F64 zero() noexcept { return {_mm256_setzero_pd()}; }
@@ -47,14 +48,14 @@ struct F64 {
     }
 
     static F64 load(const float* p) noexcept { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
-    // The lanes value(0), value(1), ...
+    // A vector with the lanes value(0), value(1), ...
     template <class F>
     static F64 each(F value) noexcept {
         return {_mm256_setr_pd(value(0), value(1), value(2), value(3))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm256_fnmadd_pd(a.v, b.v, v); }
     F64 root() const noexcept { return {_mm256_sqrt_pd(v)}; }
-    // A bit for every lane that is not above b's, or where one is NaN.
+    // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(F64 b) const noexcept {
         return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(v, b.v, _CMP_NGT_UQ)));
     }
@@ -141,6 +142,7 @@ struct F32 {
     using Scalar = float;
     using Bits = std::uint32_t;
     static constexpr int lanes = 8;
+    static constexpr int step_rows = 1;  // rows of data in a lane
     __m256 v;
 
     static F32 zero() noexcept { return {_mm256_setzero_ps()}; }
@@ -163,7 +165,7 @@ struct F32 {
     F32 keep_first(int count) const noexcept {
         return {_mm256_and_ps(v, _mm256_castsi256_ps(first_32(count)))};
     }
-    // A masked store would take longer than these three.
+    // A masked store is slower than these three.
     void store_first(float* p, int count) const noexcept {
         __m128 rest = _mm256_castps256_ps128(v);
         if (count & 4) {
@@ -235,6 +237,7 @@ struct F32 {
 struct I16Pairs {
     using Scalar = std::int32_t;
     static constexpr int lanes = 8;
+    static constexpr int step_rows = 2;
     __m256i v;
 
     static I16Pairs zero() noexcept { return {_mm256_setzero_si256()}; }
@@ -251,6 +254,9 @@ struct I16Pairs {
         F64{_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))}.add_to(p + 4);
     }
 };
+
+// The arithmetic of exact products of bytes.
+using ByteProducts = I16Pairs;
 
 }  // namespace
 }  // namespace bpls::kernels

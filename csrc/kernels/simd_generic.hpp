@@ -1,4 +1,4 @@
-// Vectors of 16 bytes without intrinsics, for every CPU. The compiler maps them to what the baseline has.
+// Vectors of 16 bytes without intrinsics, for every CPU. The compiler maps them to the baseline instructions.
 #pragma once
 
 #include <math.h>
@@ -10,7 +10,7 @@
 namespace bpls::kernels {
 namespace {
 
-// The unsigned integer of a number's size.
+// The unsigned integer of the same size as a number.
 template <class T>
 struct BitsOf;
 template <>
@@ -22,14 +22,14 @@ struct BitsOf<double> {
     using Type = std::uint64_t;
 };
 
-// Whether any of the bytes of a vector is not zero.
+// Whether any byte of a vector is not zero.
 inline bool any_bit(const unsigned char* p) noexcept {
     std::uint64_t halves[2];
     memcpy(halves, p, sizeof halves);
     return (halves[0] | halves[1]) != 0;
 }
 
-// ---- lanes: + - * / & | ~ << >> lane by lane; < gives all bits set where it holds
+// ---- lanes: + - * / & | ~ << >> lane by lane; < sets all bits of a lane where it holds
 
 #if defined(__GNUC__)
 template <class T>
@@ -103,6 +103,7 @@ struct Vector {
     using Scalar = T;
     using Bits = typename BitsOf<T>::Type;
     static constexpr int lanes = 16 / sizeof(T);
+    static constexpr int step_rows = 1;  // rows of data in a lane
     Lanes<T> v;
 
     static Vector zero() noexcept { return broadcast(T(0)); }
@@ -127,7 +128,7 @@ struct Vector {
     static Vector load(const S* p) noexcept {
         return each([p](int i) noexcept { return T(p[i]); });
     }
-    // The lanes value(0), value(1), ...
+    // A vector with the lanes value(0), value(1), ...
     template <class F>
     static Vector each(F value) noexcept {
         Vector r;
@@ -141,7 +142,7 @@ struct Vector {
     Vector root() const noexcept {
         return each([&](int i) noexcept { return T(sqrt(v[i])); });
     }
-    // A bit for every lane that is not above b's, or where one is NaN.
+    // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(Vector b) const noexcept {
         unsigned bits = 0;
         for (int i = 0; i < lanes; ++i) bits |= unsigned(!(v[i] > b.v[i])) << i;
@@ -162,7 +163,7 @@ struct Vector {
         return r;
     }
 
-    // The first `count` values, 1 to lanes - 1 of them; `fill` in the other lanes.
+    // Loads the first `count` values, 1 to lanes - 1, and fills the other lanes with `fill`.
     static Vector load_first(const T* p, int count, T fill) noexcept {
         Vector r = broadcast(fill);
         for (int i = 0; i < count; ++i) r.v[i] = p[i];
@@ -171,7 +172,7 @@ struct Vector {
     void store_first(T* p, int count) const noexcept {
         for (int i = 0; i < count; ++i) p[i] = v[i];
     }
-    // Zero in the other lanes.
+    // Keeps the first `count` lanes and sets the others to zero.
     Vector keep_first(int count) const noexcept {
         Vector r = *this;
         for (int i = count; i < lanes; ++i) r.v[i] = T(0);
@@ -182,7 +183,7 @@ struct Vector {
     friend Vector operator-(Vector a, Vector b) noexcept { return {a.v - b.v}; }
     friend Vector operator*(Vector a, Vector b) noexcept { return {a.v * b.v}; }
     friend Vector operator/(Vector a, Vector b) noexcept { return {a.v / b.v}; }
-    // a b + c and c - a b, in one rounding where the level has it.
+    // a b + c and c - a b, with one rounding if the level has such an instruction.
     friend Vector mul_add(Vector a, Vector b, Vector c) noexcept { return {a.v * b.v + c.v}; }
     friend Vector neg_mul_add(Vector a, Vector b, Vector c) noexcept { return {c.v - a.v * b.v}; }
 
@@ -191,10 +192,10 @@ struct Vector {
         const auto mask = recast<Lanes<Bits>>(a.v < b.v);
         return of_lanes((mask & x.bits()) | (~mask & y.bits()));
     }
-    // The larger and the smaller of two; b where one of them is NaN.
+    // The larger and the smaller of two; b if one of them is NaN.
     friend Vector larger(Vector a, Vector b) noexcept { return where_less(b, a, a, b); }
     friend Vector smaller(Vector a, Vector b) noexcept { return where_less(a, b, a, b); }
-    // x where z is a number, z where it is NaN: the only one without an order.
+    // x where z is a number, z where z is NaN.
     friend Vector unless_nan(Vector z, Vector x) noexcept {
         for (int i = 0; i < lanes; ++i) x.v[i] = z.v[i] == z.v[i] ? x.v[i] : z.v[i];
         return x;
@@ -243,6 +244,7 @@ using F64 = Vector<double>;
 // int32 sums; an operand holds two int16 rows in each lane.
 struct I16Pairs {
     static constexpr int lanes = F32::lanes;
+    static constexpr int step_rows = 2;
     Lanes<std::int32_t> v;
 
     static I16Pairs zero() noexcept { return broadcast(0); }
@@ -261,6 +263,9 @@ struct I16Pairs {
             v[i] += std::int16_t(a.v[i]) * std::int16_t(b.v[i]) + (a.v[i] >> 16) * (b.v[i] >> 16);
     }
 };
+
+// The arithmetic of exact products of bytes: float32 holds the sums of a block of rows exactly.
+using ByteProducts = F32;
 
 }  // namespace
 }  // namespace bpls::kernels

@@ -44,7 +44,7 @@ int factor(double* A, std::ptrdiff_t stride, int size, const double* floor) noex
     return size;
 }
 
-// Solves `rows` rows of a vector of columns, from row k on, once those above are solved: they are read once for all of them.
+// Solves `rows` rows of a vector of columns, from row k on, given the solved rows above, which are read once for all of them.
 template <class V, int rows, class Load, class Store>
 inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& load,
                        Store&& store) noexcept {

@@ -1,9 +1,9 @@
+// The checks and conversions of arguments.hpp.
 #include "arguments.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "core/batch.hpp"
@@ -17,28 +17,26 @@ std::string type_name(const py::handle& value) {
     return py::str(py::type::handle_of(value).attr("__name__"));
 }
 
+// The names of the accepted types: "float32 or float64".
 std::string expected(Accepts accepts) {
-    return accepts == Accepts::floats ? "float32 or float64" : "uint8, float32 or float64";
+    std::vector<std::string> names;
+    for (int i = 0; i < dtype_count; ++i)
+        if (const auto dtype = static_cast<DType>(i);
+            accepts == Accepts::all_types || is_float(dtype))
+            names.push_back(visit_dtype(
+                dtype, []<class T>() -> std::string { return py::str(py::dtype::of<T>()); }));
+    std::string all = names.front();
+    for (std::size_t i = 1; i < names.size(); ++i)
+        all += (i + 1 < names.size() ? ", " : " or ") + names[i];
+    return all;
 }
 
 bool is_accepted(const py::dtype& dtype, Accepts accepts) {
-    const char order = dtype.byteorder();
-    if (order != '=' && order != '|') return false;
-    const int number = dtype.num();
-    return number == py::dtype::num_of<float>() || number == py::dtype::num_of<double>() ||
-           (accepts == Accepts::bytes_and_floats && number == py::dtype::num_of<std::uint8_t>());
+    const std::optional<DType> found = find_dtype(dtype);
+    return found && (accepts == Accepts::all_types || is_float(*found));
 }
 
-DType dtype_of_array(const py::array& array) {
-    switch (array.itemsize()) {
-        case 1:
-            return DType::u8;
-        case 4:
-            return DType::f32;
-        default:
-            return DType::f64;
-    }
-}
+DType dtype_of_array(const py::array& array) { return find_dtype(array.dtype()).value(); }
 
 void check_ndim(const char* name, const py::array& array, int ndim, const char* axes) {
     if (array.ndim() != ndim)
@@ -52,18 +50,7 @@ void check_columns(const char* name, const ConstMatrix& matrix) {
         throw py::value_error(std::string(name) + " has no columns; expected at least one");
 }
 
-double value_at(const ConstMatrix& matrix, std::size_t row, std::size_t col) {
-    if (matrix.dtype == DType::f32) {
-        float x;
-        std::memcpy(&x, matrix.at(row, col), sizeof x);
-        return x;
-    }
-    double x;
-    std::memcpy(&x, matrix.at(row, col), sizeof x);
-    return x;
-}
-
-// An index, of a matrix in a batch where `system` is not negative.
+// The index of an element; with the number of its matrix in a batch, unless `system` is negative.
 std::string place(std::ptrdiff_t system, std::size_t row, std::size_t col) {
     return "[" + (system < 0 ? "" : std::to_string(system) + ", ") + std::to_string(row) + ", " +
            std::to_string(col) + "]";
@@ -71,7 +58,20 @@ std::string place(std::ptrdiff_t system, std::size_t row, std::size_t col) {
 
 std::string shown(double value) { return py::str(py::float_(value)); }
 
+// What a value is that is not finite.
+std::string kind_of(double value) { return std::isnan(value) ? "NaN" : "infinity"; }
+
 }  // namespace
+
+std::optional<DType> find_dtype(const py::dtype& dtype) {
+    const char order = dtype.byteorder();
+    if (order != '=' && order != '|') return {};
+    for (int i = 0; i < dtype_count; ++i)
+        if (visit_dtype(static_cast<DType>(i), []<class T>() { return py::dtype::num_of<T>(); }) ==
+            dtype.num())
+            return static_cast<DType>(i);
+    return {};
+}
 
 std::string shape_of(const py::array& array) { return py::str(array.attr("shape")); }
 
@@ -174,9 +174,9 @@ void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
         bad = first_nonfinite(matrix, n_threads);
     }
     if (bad)
-        throw py::value_error(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
-                              " at " + place(system, bad->row, bad->col) +
-                              "; expected finite values");
+        throw NonFiniteError(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
+                             " at " + place(system, bad->row, bad->col) +
+                             "; expected finite values");
 }
 
 void check_size(const char* name, std::size_t rows, std::size_t cols) {
@@ -224,14 +224,13 @@ Ridge as_ridge(const py::object& eps, const py::object& relative) {
 
 Activation as_activation(const py::object& name) {
     std::string names;
-    for (int i = 0; i < activation_count; ++i)
-        names += (i ? ", " : "") + std::string(name_of(static_cast<Activation>(i)));
+    for (const ActivationInfo& info : activation_list)
+        (names += names.empty() ? "" : ", ") += info.name;
     if (!py::isinstance<py::str>(name))
         throw py::type_error("activation is a " + type_name(name) + "; expected one of the names " +
                              names);
     const std::string wanted = py::str(name);
-    for (int i = 0; i < activation_count; ++i)
-        if (wanted == name_of(static_cast<Activation>(i))) return static_cast<Activation>(i);
+    if (const ActivationInfo* info = find_activation(wanted)) return info->activation;
     throw py::value_error("activation is '" + wanted + "'; expected one of " + names);
 }
 
@@ -255,11 +254,11 @@ GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
     }
     if (i < rows) {
         const double weight = value_at(weights, i, 0);
-        throw py::value_error("sample_weight contains " +
-                              (std::isnan(weight)   ? "NaN"
-                               : std::isinf(weight) ? "infinity"
-                                                    : shown(weight)) +
-                              " at [" + std::to_string(i) + "]; expected finite values >= 0");
+        const std::string message = "sample_weight contains " +
+                                    (std::isfinite(weight) ? shown(weight) : kind_of(weight)) +
+                                    " at [" + std::to_string(i) + "]; expected finite values >= 0";
+        if (std::isfinite(weight)) throw py::value_error(message);
+        throw NonFiniteError(message);
     }
     column = weights;
 }
@@ -272,8 +271,8 @@ GramScale::GramScale(const py::object& scale, std::size_t columns) {
     if (!many) {
         const double number = as_number("scale", scale);
         if (!std::isfinite(number))
-            throw py::value_error("scale is " + shown(number) +
-                                  "; expected a finite number or one per column of A");
+            throw NonFiniteError("scale is " + shown(number) +
+                                 "; expected a finite number or one per column of A");
         factors.assign(columns, number);
         return;
     }
@@ -291,9 +290,8 @@ GramScale::GramScale(const py::object& scale, std::size_t columns) {
     for (std::size_t i = 0; i < columns; ++i) {
         factors.push_back(value_at(values, i, 0));
         if (!std::isfinite(factors[i]))
-            throw py::value_error(std::string("scale contains ") +
-                                  (std::isnan(factors[i]) ? "NaN" : "infinity") + " at [" +
-                                  std::to_string(i) + "]; expected finite values");
+            throw NonFiniteError("scale contains " + kind_of(factors[i]) + " at [" +
+                                 std::to_string(i) + "]; expected finite values");
     }
 }
 
@@ -308,15 +306,15 @@ void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_na
     check_finite(A_name, A, options.n_threads);
     if (B) check_finite(B_name, *B, options.n_threads);
     if (!options.scale.empty())
-        throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
-                              " or scale has values whose products overflow; convert " + A_name +
-                              " to float64 or take a smaller scale");
-    const bool narrow = A.dtype != DType::f64 && !(B && B->dtype == DType::f64);
-    throw py::value_error(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
-                          (options.sample_weight ? " or sample_weight" : "") +
-                          " has values whose products overflow " +
-                          (narrow ? "float32; convert it to float64 or scale its columns"
-                                  : "float64; scale its columns"));
+        throw NonFiniteError(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
+                             " or scale has values whose products overflow; convert " + A_name +
+                             " to float64 or take a smaller scale");
+    const bool narrow = fits_float(A.dtype) && !(B && !fits_float(B->dtype));
+    throw NonFiniteError(std::string(A_name) + (B ? std::string(" or ") + B_name : "") +
+                         (options.sample_weight ? " or sample_weight" : "") +
+                         " has values whose products overflow " +
+                         (narrow ? "float32; convert it to float64 or scale its columns"
+                                 : "float64; scale its columns"));
 }
 
 void raise_singular(const NotPositiveDefinite& error, const Ridge& ridge) {

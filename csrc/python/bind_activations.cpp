@@ -1,4 +1,4 @@
-// forward, inverse and derivatives of the activations, on arrays of any shape.
+// The list of activations; their forward, inverse and derivatives on arrays of any shape.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,14 +14,14 @@ namespace {
 template <class F>
 py::array apply(const char* name, Activation activation, const py::object& values, F&& kernel) {
     const py::array given = as_array(name, values);
-    if (activation == Activation::softmax && given.ndim() == 0)
-        throw py::value_error(std::string(name) +
-                              " has no dimension; softmax expects at least one");
+    if (const ActivationInfo& info = info_of(activation); !info.elementwise && given.ndim() == 0)
+        throw py::value_error(std::string(name) + " has no dimension; " + info.name +
+                              " expects at least one");
     const auto cols = static_cast<std::size_t>(given.ndim() ? given.shape(given.ndim() - 1) : 1);
     const std::size_t rows = cols ? static_cast<std::size_t>(given.size()) / cols : 0;
     const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
     const auto run = [&]<class T>(T) {
-        // In C order and aligned; a copy only where the argument is not.
+        // In C order and aligned; copied only if the argument is not.
         const auto in = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(given);
         if (!in) throw py::error_already_set();
         py::array_t<T> out(shape);
@@ -121,6 +121,14 @@ py::array inverse_(const py::object& activation, const py::object& n, const py::
 }  // namespace
 
 void register_activations(py::module_& module) {
+    module.def("activations", [] {
+        py::list all;
+        for (const ActivationInfo& info : activation_list)
+            all.append(py::make_tuple(info.name, py::make_tuple(info.domain.low, info.domain.high),
+                                      py::make_tuple(info.range.low, info.range.high),
+                                      info.injective));
+        return all;
+    });
     module.def("forward", &forward_);
     module.def("derivative", &derivative_);
     module.def("inverse", &inverse_);

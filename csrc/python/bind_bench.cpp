@@ -1,4 +1,4 @@
-// What the benchmarks need from inside: the peak of the arithmetic, and the time of a call without Python around it.
+// For the benchmarks: the peak rates of this machine, and the time of a call without Python's overhead.
 #include <chrono>
 #include <cmath>
 
@@ -11,8 +11,7 @@ namespace {
 
 double peak_(const py::object& dtype, const py::object& n_threads, double seconds) {
     const py::array empty(py::dtype::from_args(dtype), std::vector<py::ssize_t>{0, 1});
-    const DType type =
-        as_matrix("dtype", as_array("dtype", empty, Accepts::bytes_and_floats)).dtype;
+    const DType type = as_matrix("dtype", as_array("dtype", empty, Accepts::all_types)).dtype;
     const int threads = as_threads(n_threads);
     if (!(seconds > 0) || std::isinf(seconds))
         throw py::value_error("seconds is not a finite number above 0");
@@ -27,7 +26,7 @@ double read_rate_(std::size_t bytes, double seconds) {
     return read_rate(bytes, seconds);
 }
 
-// Seconds per call, over `repeats` calls in a row.
+// Returns the seconds per call, over `repeats` calls in a row.
 template <class F>
 double seconds_per_call(int repeats, F&& call) {
     if (repeats < 1) throw py::value_error("repeats is below 1");
@@ -39,7 +38,7 @@ double seconds_per_call(int repeats, F&& call) {
 }
 
 double time_gram(const py::object& A_, const py::object& n_threads, int repeats) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     check_size("A", A.cols, A.cols);
     GramOptions options;
@@ -48,10 +47,10 @@ double time_gram(const py::object& A_, const py::object& n_threads, int repeats)
     return seconds_per_call(repeats, [&] { gram(A, std::nullopt, options, G.data(), nullptr); });
 }
 
-// Of float32 W with its bias in the last row.
+// W is float32, with the bias in its last row.
 double time_linear(const py::object& A_, const py::object& W_, const py::object& activation,
                    const py::object& n_threads, int repeats) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     const py::array W_array = as_array("W", W_);
     const ConstMatrix W = as_matrix("W", W_array);

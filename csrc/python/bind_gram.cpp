@@ -12,13 +12,13 @@ py::array_t<double> new_matrix(std::size_t rows, std::size_t cols) {
 py::object gram_(const py::object& A_, const py::object& B_, const py::object& bias_,
                  const py::object& scale_, const py::object& center_,
                  const py::object& sample_weight, const py::object& n_threads) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     const bool bias = as_flag("bias", bias_);
     const bool center = as_flag("center", center_);
     const std::size_t n = A.cols + (bias ? 1 : 0);
     check_size("A", n, n);
-    // An array of nothing would cost as much as a small product.
+    // An empty array would cost as much as a small product.
     std::optional<py::array> B_array;
     std::optional<ConstMatrix> B;
     if (!B_.is_none()) {
@@ -40,7 +40,7 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
         const py::gil_scoped_release release;
         gram(A, B, options, G_data, C_data);
     }
-    // A value of A that is not finite leaves its mark on the diagonal, so the data need no pass of their own.
+    // A non-finite value of A makes the diagonal non-finite, so the data need no separate pass.
     if (!all_finite(G_data, n, n + 1)) raise_not_finite("A", A, nullptr, nullptr, options);
     if (!B) return G;
     if (!all_finite(C_data, n * B->cols)) raise_not_finite("A", A, "B", &*B, options);
@@ -50,7 +50,7 @@ py::object gram_(const py::object& A_, const py::object& B_, const py::object& b
 py::array_t<double> cross_(const py::object& A_, const py::object& D_, const py::object& bias_,
                            const py::object& scale_, const py::object& sample_weight,
                            const py::object& n_threads) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     const bool bias = as_flag("bias", bias_);
     const py::array D_array = as_array("D", D_);

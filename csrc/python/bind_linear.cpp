@@ -9,7 +9,7 @@
 namespace bpls::python {
 namespace {
 
-// The bytes that an array's elements lie in.
+// The range of memory that an array's elements occupy.
 struct Extent {
     std::uintptr_t begin, end;
 };
@@ -58,21 +58,21 @@ py::array checked_out(const py::object& out, const py::array& A, const py::array
     return array;
 }
 
-// What linear and tangent are given, checked.
+// The checked arguments of linear and tangent.
 struct Layer {
     py::array A_array, W_array;
     ConstMatrix A, W;
     LinearOptions options;
     bool looks_for_nan;
 
-    bool narrow() const noexcept { return A.dtype != DType::f64 && W.dtype == DType::f32; }
+    bool narrow() const { return fits_float(A.dtype) && W.dtype == DType::f32; }
 };
 
 Layer checked_layer(const py::object& A_, const py::object& W_, const py::object& bias_,
                     const py::object& activation, const py::object& check_finite_,
                     const py::object& n_threads) {
     Layer layer;
-    layer.A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    layer.A_array = as_array("A", A_, Accepts::all_types);
     layer.A = as_matrix("A", layer.A_array);
     const bool bias = as_flag("bias", bias_);
     layer.W_array = as_array("W", W_);
@@ -93,7 +93,7 @@ py::array run(const Layer& layer, const py::object& out, F&& kernel) {
     const int threads = layer.options.n_threads;
     if (layer.looks_for_nan) {
         check_finite("W", layer.W, threads);
-        // Before an array of the caller's is written to, A is read once more; otherwise the products tell.
+        // Before an array of the caller is written to, A is checked in a pass of its own; otherwise the products tell.
         if (!out.is_none()) check_finite("A", layer.A, threads);
     }
     T* data = static_cast<T*>(result.mutable_data());
@@ -114,8 +114,8 @@ py::array linear_(const py::object& A, const py::object& W, const py::object& bi
     return layer.narrow() ? run<float>(layer, out, kernel) : run<double>(layer, out, kernel);
 }
 
-// The values of the activation: like the result, C-contiguous and of its type. `out` may be N itself, but no other array
-// in its memory.
+// The values of the activation: C-contiguous, with the type of the result. `out` may be N itself, but no other array that
+// shares its memory.
 template <class T>
 py::array checked_values(const py::object& N, const Layer& layer, const py::object& out) {
     const py::array array = as_array("N", N);
@@ -153,7 +153,7 @@ py::array tangent_(const py::object& A, const py::object& W, const py::object& N
     return layer.narrow() ? in(float()) : in(double());
 }
 
-// An array of one type, as it is or as numpy.asarray makes it, C-contiguous.
+// Returns an argument as a C-contiguous array of one type, through numpy.asarray if it is no array.
 template <class T>
 py::array_t<T, py::array::c_style> exactly(const char* name, const py::object& value,
                                            py::ssize_t ndim) {
@@ -173,7 +173,7 @@ py::array_t<T, py::array::c_style> exactly(const char* name, const py::object& v
 
 py::array linear_bytes_(const py::object& A_, const py::object& W_, const py::object& scale_,
                         const py::object& n_threads) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     if (A.dtype != DType::u8)
         throw py::type_error("A has dtype " + std::string(py::str(py::object(A_array.dtype()))) +

@@ -15,32 +15,15 @@ namespace {
 
 using detail_api = py::detail::npy_api;
 
-// What an array is made of, if it is of a type and alignment that kernels read.
+// An array, and its element type if kernels read it.
 struct Rows {
     py::array array;
-    DType dtype = DType::f64;
-    bool readable = false;
+    std::optional<DType> dtype;
 
     explicit Rows(py::handle x) {
         if (!py::isinstance<py::array>(x)) return;
         array = py::reinterpret_borrow<py::array>(x);
-        const py::dtype type = array.dtype();
-        const char order = type.byteorder();
-        if (order != '=' && order != '|') return;
-        switch (type.num()) {
-            case detail_api::NPY_UBYTE_:
-                dtype = DType::u8;
-                break;
-            case detail_api::NPY_FLOAT_:
-                dtype = DType::f32;
-                break;
-            case detail_api::NPY_DOUBLE_:
-                dtype = DType::f64;
-                break;
-            default:
-                return;
-        }
-        readable = true;
+        dtype = find_dtype(array.dtype());
     }
 };
 
@@ -58,6 +41,9 @@ py::array new_array(int ndim, const std::size_t* shape) {
     return py::reinterpret_steal<py::array>(made);
 }
 
+template <class In>
+using Kept = std::optional<Predictor<In>>;
+
 class PackedNetwork {
  public:
     PackedNetwork(const std::vector<py::array_t<double>>& weights, bool bias,
@@ -68,35 +54,22 @@ class PackedNetwork {
     // The label of one row's largest output, or, where there are no labels, the outputs.
     py::object predict_one(py::handle x) {
         const Rows row(x);
-        if (!row.readable || row.array.ndim() != 1 ||
+        if (!row.dtype || row.array.ndim() != 1 ||
             row.array.shape(0) != static_cast<py::ssize_t>(network_.inputs()) ||
             row.array.strides(0) != row.array.itemsize())
             return py::none();
-        switch (row.dtype) {
-            case DType::u8:
-                return one(bytes_, row.array);
-            case DType::f32:
-                return one(floats_, row.array);
-            default:
-                return one(doubles_, row.array);
-        }
+        return visit_dtype(*row.dtype, [&]<class In>() { return one<In>(row.array); });
     }
 
     // The outputs of many rows, before or after the last activation.
     py::object forward(const py::object& X, bool activated, const py::object& n_threads) {
         const int threads = as_threads(n_threads);
         const Rows rows(X);
-        if (!rows.readable || rows.array.ndim() != 2 ||
+        if (!rows.dtype || rows.array.ndim() != 2 ||
             rows.array.shape(1) != static_cast<py::ssize_t>(network_.inputs()))
             return py::none();
-        switch (rows.dtype) {
-            case DType::u8:
-                return many(bytes_, rows.array, activated, threads);
-            case DType::f32:
-                return many(floats_, rows.array, activated, threads);
-            default:
-                return many(doubles_, rows.array, activated, threads);
-        }
+        return visit_dtype(*rows.dtype,
+                           [&]<class In>() { return many<In>(rows.array, activated, threads); });
     }
 
     // Seconds per row of predict() itself, over `repeats` calls in a row, and of decide().
@@ -104,14 +77,7 @@ class PackedNetwork {
         const Rows row(x);
         if (repeats < 1) throw py::value_error("repeats is below 1");
         if (predict_one(x).is_none()) throw py::value_error("x is not a row of this network");
-        switch (row.dtype) {
-            case DType::u8:
-                return timed(bytes_, row.array, repeats);
-            case DType::f32:
-                return timed(floats_, row.array, repeats);
-            default:
-                return timed(doubles_, row.array, repeats);
-        }
+        return visit_dtype(*row.dtype, [&]<class In>() { return timed<In>(row.array, repeats); });
     }
 
  private:
@@ -129,7 +95,8 @@ class PackedNetwork {
 
     // Made when first needed; null where the weights are too large for its type.
     template <class In>
-    Predictor<In>* predictor(std::optional<Predictor<In>>& kept) {
+    Predictor<In>* predictor() {
+        auto& kept = std::get<Kept<In>>(predictors_);
         if (!kept) try {
                 kept.emplace(network_);
             } catch (const std::invalid_argument&) {
@@ -140,8 +107,8 @@ class PackedNetwork {
 
     // A row takes about a microsecond: the GIL is kept, and with it the scratch memory is this call's alone.
     template <class In>
-    py::object one(std::optional<Predictor<In>>& kept, const py::array& x) {
-        auto* of = predictor(kept);
+    py::object one(const py::array& x) {
+        auto* of = predictor<In>();
         const auto* from = static_cast<const In*>(x.data());
         if (!of || reinterpret_cast<std::uintptr_t>(from) % alignof(In) != 0) return py::none();
         if (!labels_.is_none()) {
@@ -157,10 +124,9 @@ class PackedNetwork {
     }
 
     template <class In>
-    py::object many(std::optional<Predictor<In>>& kept, const py::array& X, bool activated,
-                    int threads) {
+    py::object many(const py::array& X, bool activated, int threads) {
         using Out = typename Predictor<In>::Out;
-        const Predictor<In>* of = predictor(kept);
+        const Predictor<In>* of = predictor<In>();
         if (!of) return py::none();
         const ConstMatrix rows = as_matrix("X", X);
         check_size("X", rows.rows, of->outputs());
@@ -176,10 +142,9 @@ class PackedNetwork {
     }
 
     template <class In>
-    std::pair<double, double> timed(std::optional<Predictor<In>>& kept, const py::array& x,
-                                    int repeats) {
+    std::pair<double, double> timed(const py::array& x, int repeats) {
         using Clock = std::chrono::steady_clock;
-        Predictor<In>& of = *predictor(kept);
+        Predictor<In>& of = *predictor<In>();
         const auto* from = static_cast<const In*>(x.data());
         std::vector<typename Predictor<In>::Out> out(of.outputs());
         const auto per_call = [&](auto&& call) {
@@ -193,9 +158,7 @@ class PackedNetwork {
 
     Network network_;
     py::object labels_;  // a tuple, or None
-    std::optional<Predictor<std::uint8_t>> bytes_;
-    std::optional<Predictor<float>> floats_;
-    std::optional<Predictor<double>> doubles_;
+    EachElement<std::tuple, Kept> predictors_;
 };
 
 // Called by Python without a tuple of arguments around x.

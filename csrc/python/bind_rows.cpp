@@ -10,7 +10,7 @@ namespace {
 
 void take_rows_(const py::object& X_, const py::array_t<std::int64_t, py::array::c_style>& rows,
                 py::array& out, const py::object& n_threads) {
-    const py::array X = as_array("X", X_, Accepts::bytes_and_floats);
+    const py::array X = as_array("X", X_, Accepts::all_types);
     const ConstMatrix source = as_matrix("X", X);
     if (out.dtype().num() != X.dtype().num() || out.ndim() != 2 || out.shape(0) != rows.size() ||
         out.shape(1) != X.shape(1) || !(out.flags() & py::array::c_style))

@@ -8,10 +8,10 @@
 namespace bpls::python {
 namespace {
 
-// Finite G and C whose solution is not: the quotient of their scales overflows.
+// Throws if G and C are finite and their solution is not: the quotient of their scales overflows.
 void check_solution(const double* W, std::size_t count) {
     if (!all_finite(W, count))
-        throw py::value_error("C is too large for G: the solution overflows float64; scale them");
+        throw NonFiniteError("C is too large for G: the solution overflows float64; scale them");
 }
 
 py::array_t<double> solve_(const py::object& G_, const py::object& C_, const py::object& eps,
@@ -45,7 +45,7 @@ py::array_t<double> solve_layer_(const py::object& A_, const py::object& B_,
                                  const py::object& bias_, const py::object& eps,
                                  const py::object& relative, const py::object& sample_weight,
                                  const py::object& n_threads) {
-    const py::array A_array = as_array("A", A_, Accepts::bytes_and_floats);
+    const py::array A_array = as_array("A", A_, Accepts::all_types);
     const ConstMatrix A = as_matrix("A", A_array);
     const bool bias = as_flag("bias", bias_);
     const py::array B_array = as_array("B", B_);
@@ -100,7 +100,7 @@ py::array_t<double> solve_batched_(const py::object& G_, const py::object& C_,
     const Ridge ridge = as_ridge(eps, relative);
     const int threads = as_threads(n_threads);
     const Batch batch{G, G_array.strides(0), C, C_array.strides(0), count};
-    // Small systems are looked at while they are read: a pass of its own would take as long as the solution.
+    // Small systems are checked while they are read: a separate pass would take as long as the solution.
     if (G.rows > max_interleaved) check_systems(batch, threads);
 
     py::array_t<double> W({C_array.shape(0), C_array.shape(1), C_array.shape(2)});

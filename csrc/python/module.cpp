@@ -1,9 +1,10 @@
-// The extension module. It only registers; an environment that cannot be honoured fails the import.
+// The extension module. It only registers; an invalid environment variable fails the import.
 #include <pybind11/pybind11.h>
 
 #include <stdexcept>
 
 #include "bpls/config.hpp"
+#include "bpls/errors.hpp"
 #include "register.hpp"
 
 PYBIND11_MODULE(_core, module) {
@@ -13,6 +14,8 @@ PYBIND11_MODULE(_core, module) {
     } catch (const std::invalid_argument& error) {
         throw pybind11::import_error(error.what());
     }
+    pybind11::register_exception<bpls::NonFiniteError>(module, "NonFiniteError", PyExc_ValueError)
+        .attr("__module__") = "bpls_fast";  // where the package exports it
     bpls::python::register_config(module);
     bpls::python::register_gram(module);
     bpls::python::register_solve(module);

@@ -1,5 +1,5 @@
-/* predict net.safetensors: reads rows of bytes, numbers between spaces, from standard input, and prints the outputs and the
- * label of each. Build: cc predict.c $(python -m bpls_fast --includes --libs) */
+/* predict net.safetensors: read rows of bytes (numbers separated by spaces) from standard input and print the outputs and
+ * the label of each row. Build: cc predict.c $(python -m bpls_fast --includes --libs) */
 #include <bpls/bpls.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static int fail(void) {
     return 1;
 }
 
-/* 1 for a row, 0 at the end of the input. */
+/* Return 1 for a row, 0 at the end of the input. */
 static int read_row(uint8_t* row, size_t inputs) {
     size_t i;
     for (i = 0; i < inputs; ++i) {
@@ -51,7 +51,7 @@ int main(int count, char** arguments) {
         return 2;
     }
     if (bpls_abi_version() != BPLS_ABI_VERSION) {
-        fprintf(stderr, "the library has another ABI than the header\n");
+        fprintf(stderr, "the library and the header have different ABI versions\n");
         return 1;
     }
     code = bpls_network_load(arguments[1], &network) != BPLS_OK ||

@@ -1,4 +1,4 @@
-// A matrix of doubles, row after row; from a CSV file, and as a view that the library takes.
+// A row-major matrix of doubles: how to read it from a CSV file, and its view for the library.
 #pragma once
 
 #include <bpls/matrix.hpp>

@@ -1,5 +1,5 @@
-// predict net.safetensors rows.csv: the outputs of a network that Python trained and wrote with to_safetensors, row by
-// row, and the label where it has labels.
+// predict net.safetensors rows.csv: print the outputs of a network for every row, and the label if it has labels. Python
+// wrote the network with to_safetensors.
 #include <bpls/bpls.hpp>
 #include <cstdio>
 #include <exception>
@@ -11,10 +11,10 @@ namespace {
 void run(const char* path, const char* data) {
     const bpls::Network network = bpls::Network::load(path);
     const Matrix rows = read_csv(data);
-    if (rows.cols != network.inputs()) throw std::runtime_error("the rows do not fit the network");
+    if (rows.cols != network.inputs())
+        throw std::runtime_error("the rows do not match the inputs of the network");
 
-    bpls::Predictor<double> predictor(
-        network);  // packs the weights; from here on nothing is allocated
+    bpls::Predictor<double> predictor(network);  // packs the weights; predict does not allocate
     std::vector<double> outputs(predictor.outputs());
     for (std::size_t i = 0; i < rows.rows; ++i) {
         const double* row = rows.values.data() + i * rows.cols;

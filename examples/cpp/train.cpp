@@ -1,5 +1,5 @@
-// train data.csv: Algorithm 1 on the library's kernels. The last column is the target of the others; one hidden layer of
-// tanh, a linear output. Prints the error, then the weights, layer by layer, with the bias in the last row of each.
+// train data.csv: Algorithm 1 on the library's kernels, one hidden layer of tanh and a linear output. The last column is
+// the target. Prints the error, then the weights of each layer; the last row of a layer is its bias.
 #include <bpls/bpls.hpp>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +11,7 @@
 namespace {
 
 constexpr std::size_t neurons = 12;
-constexpr double margin = 1e-2;  // how far inside the range of tanh the targets stay
+constexpr double margin = 1e-2;  // keeps the targets inside the range of tanh
 
 Matrix random_weights(std::size_t rows, std::size_t cols, std::mt19937& random) {
     Matrix W = zeros(rows, cols);
@@ -33,22 +33,22 @@ Matrix minus(Matrix a, const Matrix& b) {
     return a;
 }
 
-// The weights that bring A nearest to B. Two steps of refinement take the bias of the ridge out again.
+// Return the weights W that minimize |A W - B|. Two steps of iterative refinement remove the effect of the ridge.
 Matrix solve(const Matrix& A, const Matrix& B) {
     Matrix G = zeros(A.cols + 1, A.cols + 1), C = zeros(A.cols + 1, B.cols), W = C;
     bpls::gram(view(A), view(B), {.bias = true}, G.values.data(), C.values.data());
     bpls::solve(view(G), view(C), {}, W.values.data());
     for (int step = 0; step < 2; ++step) {
-        const Matrix rest = minus(C, linear(G, W, false));
+        const Matrix residual = minus(C, linear(G, W, false));
         Matrix change = W;
-        bpls::solve(view(G), view(rest), {}, change.values.data());
+        bpls::solve(view(G), view(residual), {}, change.values.data());
         for (std::size_t i = 0; i < W.values.size(); ++i) W.values[i] += change.values[i];
     }
     return W;
 }
 
-// What should enter a layer with these weights, so that it gives B: the smallest change of A that closes all errors.
-Matrix pulled_back(const Matrix& A, const Matrix& B, const Matrix& W) {
+// Return the target of the layer below: A plus the smallest change for which the weights W give B.
+Matrix pull_back(const Matrix& A, const Matrix& B, const Matrix& W) {
     Matrix transposed = zeros(W.cols, W.rows - 1), inverse = transposed, G = zeros(W.cols, W.cols);
     const auto inner = bpls::row_major(W.values.data(), W.rows - 1, W.cols);  // without the bias
     for (std::size_t i = 0; i < inner.rows; ++i)
@@ -72,7 +72,7 @@ void run(const char* path) {
     const Matrix start = random_weights(X.cols + 1, neurons, random);
     const Matrix A = linear(X, start, true, bpls::Activation::tanh);
     const Matrix output = solve(A, Y);
-    Matrix target = pulled_back(A, Y, output);
+    Matrix target = pull_back(A, Y, output);
     bpls::inverse(bpls::Activation::tanh, target.values.data(), target.values.data(), target.rows,
                   target.cols, margin);
     const Matrix hidden = solve(X, target);

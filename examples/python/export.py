@@ -1,6 +1,6 @@
-"""Train a network on scikit-learn's digits and carry it to every format; each copy must predict as the first does.
+"""Train a network on scikit-learn's digits, export it to every format and compare the outputs of each copy.
 
-Run with a folder to keep the files in: python export.py FOLDER. onnxruntime and PyTorch are used where installed.
+To keep the files, name a folder: python export.py FOLDER. onnxruntime and PyTorch are used if they are installed.
 """
 
 import importlib.util
@@ -13,8 +13,8 @@ import numpy as np
 import bpls_fast as bf
 
 
-def trained():
-    """Give a network that tells handwritten digits apart, and rows that it has not seen."""
+def train():
+    """Return a network that recognises handwritten digits, and test rows."""
     x, y, x_test, y_test = bf.datasets.load("digits")
     net = bf.Network([64, 60, 10], activation="relu", seed=0, input_scale=1 / 16)  # pixels: 0 to 16
     bf.fit_refined(net, x, y)
@@ -23,7 +23,7 @@ def trained():
 
 
 def export(net, folder):
-    """Write the network in every format that is a file."""
+    """Write the network in every file format."""
     net.save(folder / "digits.npz")
     net.to_safetensors(folder / "digits.safetensors")
     net.to_onnx(folder / "digits.onnx", input_dtype="uint8")
@@ -33,14 +33,14 @@ def export(net, folder):
 
 
 def check(name, outputs, expected):
-    """Compare the outputs of a copy with those of the network."""
+    """Compare the outputs of a copy with those of the original network."""
     print(f"{name}: outputs differ by at most {np.abs(outputs - expected).max():.0e}")
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 
 def main(folder):
-    """Export, read back, and run what other libraries make of the files."""
-    net, rows = trained()
+    """Export the network, read it back, and run it in other libraries."""
+    net, rows = train()
     export(net, folder)
     expected = net.forward(rows)
     check("npz", bf.Network.load(folder / "digits.npz").forward(rows), expected)

@@ -1,6 +1,6 @@
 """Search for the best network on scikit-learn's digits: widths, activations and ridges, in seconds.
 
-The estimators are scikit-learn's in all respects, so its own search, pipelines and scores do the work.
+The estimators follow scikit-learn's conventions, so its grid search, pipelines and scores work with them.
 """
 
 from sklearn.model_selection import GridSearchCV
@@ -15,7 +15,7 @@ GRID = {
 
 
 def main():
-    """Fit every network of the grid on three splits, and the best one on all rows."""
+    """Fit every network of the grid on three splits, then the best one on all rows."""
     x, y, x_test, y_test = bf.datasets.load("digits")
     search = GridSearchCV(bf.BPLSClassifier(random_state=0), GRID, cv=3).fit(x, y)
     seconds = search.cv_results_["mean_fit_time"].sum() * search.n_splits_

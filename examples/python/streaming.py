@@ -1,7 +1,7 @@
-"""Learn from rows as they arrive, while the task slowly turns; what is kept of them does not grow.
+"""Learn from a stream of rows in constant memory while the task slowly changes.
 
-A point belongs to the class of its sector, and the sectors turn by 90 degrees over the stream. The network that goes on
-learning follows them, the one that stopped after the first chunks does not.
+The class of a point is its sector, and the sectors turn by 90 degrees over the stream. A network that keeps learning
+follows them; a network that stops after the first chunks does not.
 """
 
 import copy
@@ -14,14 +14,14 @@ CHUNKS, ROWS, SECTORS = 40, 1000, 4
 
 
 def chunk(number):
-    """Give points and the sectors that they lie in at this time."""
+    """Return random points and their sectors at the time of this chunk."""
     x = np.random.default_rng(number).normal(size=(ROWS, 2))
     angle = np.arctan2(x[:, 1], x[:, 0]) - 0.5 * np.pi * number / CHUNKS
     return x, (angle * SECTORS / (2 * np.pi)).astype(int) % SECTORS
 
 
 def main():
-    """Predict every chunk before learning it, with both networks."""
+    """Predict every chunk with both networks before one of them learns it."""
     model = bf.BPLSClassifier((30,), "tanh", random_state=0)
     stopped = None
     print("chunk   learning   stopped")

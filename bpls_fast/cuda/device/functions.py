@@ -28,6 +28,10 @@ class Functions(NamedTuple):
 @functools.cache
 def functions(name: str, real: Any) -> Functions:
     """Return an activation in the arithmetic `real`, np.float32 or np.float64."""
+    if name not in _MAKERS:
+        raise ValueError(
+            f"activation is {name!r}, which the GPU cannot compute; expected one of {', '.join(_MAKERS)}"
+        )
     return Functions(*map(device_function, _MAKERS[name](real)))
 
 

@@ -19,6 +19,7 @@ from bpls_fast.cuda.kernels.arguments import (
     scalar_type,
 )
 from bpls_fast.cuda.kernels.rows import check_finite
+from bpls_fast.kernels import NonFiniteError
 from bpls_fast.kernels.backend import on_device
 
 __all__ = ["cross", "gram"]
@@ -172,11 +173,11 @@ def _check_sums(sums: list[Array], operands: dict[str, Array | HostRows | None])
     for total in sums:
         try:
             check_finite(total, "the product")
-        except ValueError:
+        except NonFiniteError:
             given = {name: array for name, array in operands.items() if array is not None}
             for name, array in given.items():
                 check_finite(array, name)
             names = " or ".join(given)
-            raise ValueError(
+            raise NonFiniteError(
                 f"{names} has values whose products overflow; scale the columns or convert to float64"
             ) from None

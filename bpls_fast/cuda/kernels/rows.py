@@ -27,6 +27,7 @@ from bpls_fast.cuda.kernels.arguments import (
     checked_weight,
     scalar_type,
 )
+from bpls_fast.kernels import NonFiniteError
 
 __all__ = ["check_finite", "column_sums", "missed", "take_rows"]
 
@@ -66,7 +67,7 @@ def take_rows(X: Array | HostRows, rows: NDArray[np.intp], out: Array) -> Array:
 
 
 def check_finite(values: Any, name: str) -> None:
-    """Raise an error that says where the first NaN or infinity is."""
+    """Raise NonFiniteError, which names the place, if an array holds NaN or infinity."""
     array = rows_to_device(values)
     if array.dtype.kind != "f":
         return
@@ -81,4 +82,4 @@ def check_finite(values: Any, name: str) -> None:
             at = np.argwhere(~np.isfinite(host))[0]
             kind = "NaN" if np.isnan(host[tuple(at)]) else "infinity"
             at[0] += place.start
-            raise ValueError(f"{name} contains {kind} at {at.tolist()}; expected finite values")
+            raise NonFiniteError(f"{name} contains {kind} at {at.tolist()}; expected finite values")

@@ -83,6 +83,7 @@ def write(path: Path, parts: Parts, name: str, dtype: str) -> None:
         raise ValueError(f"name is {name!r}; expected a C identifier that begins with a letter")
     if dtype not in TYPES:
         raise ValueError(f"dtype is {dtype!r}; expected 'float32' or 'float64'")
+    parts.check_activations(ACTIVATIONS, "the C header")
     text = _header(parts, name, dtype)
     with write_atomically(path) as file:
         file.write(text.encode())

@@ -82,6 +82,7 @@ def write(path: Path, parts: Parts, input_dtype: str) -> None:
     """Write a network that computes in float32; the file is written completely or not at all."""
     if input_dtype not in ("float32", "uint8"):
         raise ValueError(f"input_dtype is {input_dtype!r}; expected 'float32' or 'uint8'")
+    parts.check_activations(ACTIVATIONS, "ONNX")
     model = _model(parts, input_dtype == "uint8")
     if len(model) > LARGEST:
         raise ValueError(f"the network takes {len(model)} bytes; an ONNX file holds {LARGEST}")

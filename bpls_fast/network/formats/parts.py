@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,15 @@ class Parts(NamedTuple):
             bias = _cast(W[inputs], dtype, index) if self.bias else None
             layers.append(Layer(weight, bias, activation))
         return layers
+
+    def check_activations(self, known: Collection[str], format_name: str) -> None:
+        """Raise ValueError for an activation, other than identity, that a format cannot express."""
+        for name in self.activations:
+            if name != "identity" and name not in known:
+                raise ValueError(
+                    f"activation is {name!r}, which {format_name} cannot express; expected one of identity, "
+                    + ", ".join(other for other in known if other != "identity")
+                )
 
     @classmethod
     def from_layers(

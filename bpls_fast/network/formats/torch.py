@@ -29,6 +29,7 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
 
 def to_module(parts: Parts, dtype: Any) -> Any:
     """Return the module, with parameters of the given dtype or PyTorch's default."""
+    parts.check_activations(ACTIVATIONS, "PyTorch")
     nn = _torch().nn
     modules = []
     for index, layer in enumerate(parts.layers(np.float64, parts.input_scale or 1.0)):

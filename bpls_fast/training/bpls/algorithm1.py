@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: one random forward pass, one backward sweep, done. For mappings from numbers to numbers."""
+"""Algorithm 1 of the paper, for regression: one forward pass with random weights, then one backward sweep."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpls_fast.kernels import column_sums
-from bpls_fast.kernels.backend import on_device, to_backend
+from bpls_fast.kernels.backend import backend_of, to_backend
 from bpls_fast.network import Network
-from bpls_fast.training.bpls.backward_sweep import Array, Sweep
-from bpls_fast.training.data import checked_regression
-from bpls_fast.training.report import Callback, FitReport, Recorder, TooLargeError
+from bpls_fast.training.bpls.backward_sweep import BackwardSweep
+from bpls_fast.training.checks import check_bool, checked_regression
+from bpls_fast.training.context import Callback, FitContext, TooLargeError
+from bpls_fast.training.data import Array
+from bpls_fast.training.report import FitReport
+from bpls_fast.training.stopping import CALLBACK_ASKED
 
 __all__ = ["fit_injective"]
 
 REFINEMENTS = 2
-"""Steps that take the bias of the ridge out of a solve: on a well-posed problem the answer is that of least squares."""
+"""Steps of iterated Tikhonov that remove the bias of the ridge: well-posed problems get the least-squares solution."""
 
 ROUNDING = 1e-12
-"""A candidate with a training error that is smaller by no more than this share is no better."""
+"""The share by which the training error of a better candidate must be smaller."""
 
 
 def fit_injective(
@@ -39,42 +42,42 @@ def fit_injective(
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> FitReport:
-    """Train a network to give Y for X, in one backward sweep from its present weights (Algorithm 1).
+    """Train a network for regression in one backward sweep from its present weights (Algorithm 1).
 
     Parameters
     ----------
     net : Network
-        Trained in place; its weights are the random start. If the call raises they are left as they were.
+        Trained in place; its weights are the random start. They stay as they were if the call raises.
     X : (d, inputs) array of uint8, float32 or float64
-        The data; bytes are read as they are, no float copy is made.
+        The data. Bytes are read as they are; no float copy is made.
     Y : (d, outputs) or (d,) array
-        What the network should give; values outside the range of the output activation are moved into it.
+        The target outputs; values outside the range of the output activation are moved into it.
     eps : float
-        The ridge of every layer, relative to the mean of its Gram's diagonal. It grows, with a warning, where it is too
-        small for a factorisation.
+        The ridge of every layer, relative to the mean of its Gram matrix's diagonal. It grows, with a warning, where it
+        is too small for a factorization.
     safeguard : bool
-        Besides the sweep's weights, try them with the output layer solved again on the new hidden layers, and the start
-        with nothing but its output layer solved; keep the one with the smallest training error, which the report names.
-        False is the paper's algorithm to the letter.
+        Whether to try two more candidates: the swept network with its output layer solved again on the new hidden
+        layers, and the start with only its output layer solved. The candidate with the smallest training error is kept,
+        and the report names it. False is the paper's algorithm to the letter.
     target : {"joint", "per_output"}
-        How the target of a hidden layer follows from the outputs of the layer above: the smallest change that closes
-        the errors of all of them at once, or the paper's formula, which takes one output.
+        How the target of a hidden layer follows from the errors of the layer above: the smallest change that closes
+        all of them at once, or the paper's formula, which closes the error of one output.
     choose_output : {"mean", "last", "cyclic", "least_squares", "damped"}
-        For "per_output": which output that is, or how the values of all are combined.
+        For "per_output": the output to take, or how the values of all outputs are combined.
     margin : float or sequence of float
-        How far inside the range of their activation the targets of hidden layers are kept: of all, or of each. Those of
-        leaky ReLU, whose inverse is steep, are kept above -margin.
+        Distance of the hidden layers' targets from the ends of the range of their activation: one for all layers, or
+        one for each. Targets of leaky ReLU, whose inverse is steep, stay above -margin.
     standardize : bool
-        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge depends
-        neither on their units nor on their offsets. The weights are those of X as it is. A column whose mean is more
-        than 10⁴ standard deviations (30 of float32) counts as constant.
+        Whether the first layer is solved as if the columns of X had mean 0 and mean square 1, so that its ridge does
+        not depend on their units and offsets. The weights still apply to X itself. A column whose mean exceeds 10⁴
+        standard deviations (30 for float32) counts as constant.
     sample_weight : (d,) array, optional
         Weights >= 0 of the rows.
     backend : {"auto", "cpu", "cuda"}
-        Where the fit runs: "auto" on the GPU if X is there, else on the CPU. With "cuda" X is moved to the GPU once, or
-        part by part where it does not fit.
+        Where the fit runs; "auto" is the GPU if X is there, else the CPU. With "cuda", X is moved to the GPU once, or
+        in parts where it does not fit.
     verbose : int
-        1 shows a progress bar, or lines where tqdm is not installed.
+        1 displays a progress bar, or lines where tqdm is not installed.
     callback : function of one FitReport, optional
         Called after every candidate, with its network in `report.network`; returning True ends the fit.
 
@@ -93,8 +96,7 @@ def fit_injective(
     True
     """
     X, Y, sample_weight = checked_regression(net, X, Y, sample_weight)
-    if not isinstance(safeguard, (bool, np.bool_)):
-        raise TypeError(f"safeguard is {safeguard!r}; expected True or False")
+    check_bool(safeguard, "safeguard")
     if choose_output == "label":
         raise ValueError("choose_output is 'label'; expected another, there are no labels here")
     safeguard = bool(safeguard) and len(net.weights) > 1
@@ -102,61 +104,65 @@ def fit_injective(
     X, Y, sample_weight = data
     start = net.with_weights(net.weights)
     start.input_scale = net.scale_of(X)
-    with Recorder(
-        "Algorithm 1", eps, steps=3 if safeguard else 1, verbose=verbose, callback=callback
-    ) as record:
-        sweep = Sweep(
+    with FitContext(
+        "Algorithm 1",
+        eps,
+        backend=backend_of(X),
+        steps=3 if safeguard else 1,
+        verbose=verbose,
+        callback=callback,
+    ) as context:
+        sweep = BackwardSweep(
             start,
-            record,
+            context,
             target=target,
             choose_output=choose_output,
             margin=margin,
             refinements=REFINEMENTS,
             standardize=standardize,
         )
-        record.report.margins = sweep.margins
-        record.report.iterations = 1
-        record.report.backend = "cuda" if on_device(X) else "cpu"
+        report = context.report
+        report.margins, report.iterations = sweep.margins, 1
         best, least = start, np.inf
         stopped = "the best of three candidates" if safeguard else "one sweep"
         for name, candidate, A in _candidates(start, sweep, X, Y, sample_weight, safeguard):
-            with record.phase("forward"):
+            with context.phase("forward"):
                 outputs = net.activations[-1].forward(candidate.last_layer(A))
             loss = _error(outputs, Y, sample_weight)
-            record.report.loss.append(loss)
-            record.report.candidates.append(name)
+            report.loss.append(loss)
+            report.candidates.append(name)
             if loss < (1 - ROUNDING) * least:
-                best, least, record.report.best = candidate, loss, len(record.report.loss) - 1
-            if record.step(candidate):
-                stopped = "the callback asked to stop"
+                best, least, report.best = candidate, loss, len(report.loss) - 1
+            if context.step(candidate):
+                stopped = CALLBACK_ASKED
                 break
         if not np.isfinite(least):
             raise TooLargeError("the training error is too large for a float; scale X and Y")
-        report = record.finish(stopped)
+        context.finish(stopped)
     net.weights, net.input_scale = best.weights, best.input_scale
     return report
 
 
 def _candidates(
     start: Network,
-    sweep: Sweep,
+    sweep: BackwardSweep,
     X: Array,
     Y: Array,
     sample_weight: Array | None,
     safeguard: bool,
 ) -> Iterator[tuple[str, Network, Array]]:
-    """Give the networks to choose from, each with its name and with what enters its last layer."""
+    """Generate the candidates: name, network, and the values that enter its last layer."""
     B = start.activations[-1].inverse(Y)
-    with sweep.record.phase("forward"):
+    with sweep.context.phase("forward"):
         A = start.layer_inputs(X)
     *hidden, output = sweep(A, B, sample_weight)
-    with sweep.record.phase("forward"):
+    with sweep.context.phase("forward"):
         swept = start.with_weights([*hidden, output])
         last = swept.layer_inputs(X)[-1]
     yield "the sweep", swept, last
     if safeguard:
         solved_again = sweep.solve(sweep.gram(last, B, sample_weight))
-        with sweep.record.phase("forward"):
+        with sweep.context.phase("forward"):
             resolved = start.with_weights([*hidden, solved_again])
         yield "the sweep, output solved again", resolved, last
         unswept = start.with_weights([*start.weights[:-1], output])
@@ -164,7 +170,7 @@ def _candidates(
 
 
 def _error(outputs: Array, Y: Array, sample_weight: Array | None) -> float:
-    """Root-mean-square error over rows and outputs."""
+    """Return the root-mean-square error over rows and outputs."""
     with np.errstate(over="ignore", invalid="ignore"):
         E = outputs - Y
         total = len(Y) if sample_weight is None else sample_weight.sum(dtype=np.float64)

@@ -1,7 +1,7 @@
-"""The backward sweep that both of the paper's algorithms share: solve a layer, pull its target back, go one layer down.
+"""The backward sweep of both algorithms of the paper: solve a layer, pull its target back, go one layer down.
 
-The letters are those of the method: A enters a layer, B is what its pre-activations should be, W are its weights (with
-a bias, the last row), N̂ is what the layer below should have given.
+The letters are those of the method: A enters a layer, B is the target of its pre-activations, W are its weights (with a
+bias in the last row), N̂ is the target of the values of the layer below.
 """
 
 from __future__ import annotations
@@ -16,40 +16,42 @@ from bpls_fast.kernels import cross, gram, linear, residual, target
 from bpls_fast.kernels.activations import Activation
 from bpls_fast.kernels.backend import arrays_to_numpy, to_numpy
 from bpls_fast.network import Network
-from bpls_fast.training.report import Recorder
+from bpls_fast.training.checks import check_bool, check_choice
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Array
 from bpls_fast.training.solvers import offset_limit, pseudo_inverse, solve_growing, standardization
 
-__all__ = ["CHOICES", "Sweep"]
+__all__ = ["CHOICES", "BackwardSweep"]
 
-Array = NDArray[Any]
+TARGETS = ("joint", "per_output")
+"""How the target of a hidden layer follows from the errors of the layer above."""
 
 CHOICES = ("mean", "last", "label", "cyclic", "least_squares", "damped")
-"""The readings of the paper's formula: which output j a neuron's target is taken from."""
+"""The readings of the paper's formula: the output j that a neuron's target is taken from."""
 
 
-class Sweep:
+class BackwardSweep:
     """One backward sweep over the layers of a network, with the rules that it follows.
 
     Parameters
     ----------
     net : Network
-        Gives sizes, activations and bias; its weights are left alone.
-    record : Recorder
-        Where times go, and where the ridge is kept: it grows when a factorisation fails.
+        Sizes, activations and bias are taken from it; its weights are left alone.
+    context : FitContext
+        Owns the ridge, which grows when a factorization fails.
     target : {"joint", "per_output"}
-        The minimum-norm correction that closes the errors of all outputs at once, or the paper's formula for one.
+        The minimum-norm correction that closes the errors of all outputs at once, or the paper's for one.
     choose_output : str
         One of `CHOICES`, for "per_output".
     resolve : bool
         Whether layers above the first are solved again on the updated matrix (line 9 of Algorithm 2).
     margin : float or sequence of float
-        How far inside their range the activations of the hidden layers are inverted: all of them, or each. Leaky ReLU:
-        from -margin on.
+        Distance of the hidden layers' targets from the ends of the range of their activation: one for all layers, or
+        one for each. Targets of leaky ReLU stay above -margin.
     refinements : int
-        Steps of iterated Tikhonov in every solve; each takes out more of the bias of the ridge.
+        Steps of iterated Tikhonov in every solve; each removes more of the bias of the ridge.
     standardize : bool
         Whether the first layer is solved as if the columns of its data had mean 0 and mean square 1.
-
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class Sweep:
     def __init__(
         self,
         net: Network,
-        record: Recorder,
+        context: FitContext,
         *,
         target: str = "joint",
         choose_output: str = "mean",
@@ -69,18 +71,12 @@ class Sweep:
         refinements: int = 0,
         standardize: bool = False,
     ) -> None:
-        if target not in ("joint", "per_output"):
-            raise ValueError(f"target is {target!r}; expected 'joint' or 'per_output'")
-        if choose_output not in CHOICES:
-            raise ValueError(
-                f"choose_output is {choose_output!r}; expected one of {', '.join(CHOICES)}"
-            )
-        if not isinstance(resolve, (bool, np.bool_)):
-            raise TypeError(f"resolve is {resolve!r}; expected True or False")
-        if not isinstance(standardize, (bool, np.bool_)):
-            raise TypeError(f"standardize is {standardize!r}; expected True or False")
+        check_choice(target, "target", TARGETS)
+        check_choice(choose_output, "choose_output", CHOICES)
+        check_bool(resolve, "resolve")
+        check_bool(standardize, "standardize")
         self.net = net
-        self.record = record
+        self.context = context
         self.choice = "joint" if target == "joint" else choose_output
         self.resolve = resolve
         self.margins = _checked_margins(margin, len(net.activations) - 1)
@@ -96,14 +92,14 @@ class Sweep:
         labels: NDArray[np.intp] | None = None,
         input_gram: Array | None = None,
     ) -> list[NDArray[np.float64]]:
-        """Give new weights for all layers.
+        """Return new weights of all layers.
 
         Parameters
         ----------
         A : sequence of (d, n) arrays
-            What enters each layer.
+            The values that enter each layer.
         B : (d, outputs) array
-            What the pre-activations of the output layer should be.
+            The target of the pre-activations of the output layer.
         sample_weight : (d,) array, optional
         labels : (d,) array of int, optional
             The output of each row's label, for `choose_output="label"`; deeper layers have none and take the mean.
@@ -116,7 +112,7 @@ class Sweep:
             below = self.net.activations[layer - 1]
             pulled = self.pull_back(A[layer], B, W, below, self.margins[layer - 1], labels)
             if self.resolve:
-                with self.record.phase("target"):
+                with self.context.phase("target"):
                     updated = below.forward(pulled)
                 W = self.solve(self.gram(updated, B, sample_weight))
             weights[layer] = W
@@ -132,25 +128,25 @@ class Sweep:
     def gram(
         self, A: Array, B: Array, sample_weight: Array | None, scale: float = 1.0
     ) -> tuple[Array, Array]:
-        """Give AᵀA and AᵀB of a layer, its bias included."""
-        with self.record.phase("gram"):
+        """Return AᵀA and AᵀB of a layer, its bias included."""
+        with self.context.phase("gram"):
             sums = gram(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
             G, C = arrays_to_numpy(sums)
             return G, C
 
     def cross(self, A: Array, B: Array, sample_weight: Array | None, scale: float) -> Array:
-        """Give AᵀB of a layer, its bias included."""
-        with self.record.phase("gram"):
+        """Return AᵀB of a layer, its bias included."""
+        with self.context.phase("gram"):
             C = cross(A, B, bias=self.net.bias, sample_weight=sample_weight, scale=scale)
             return to_numpy(C)
 
     def solve(self, system: tuple[Array, Array]) -> NDArray[np.float64]:
         """Solve (G + eps·I) W = C; a ridge that is too small grows and stays grown."""
         G, C = system
-        with self.record.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
-            W = solve_growing(G, C, self.record)
+        with self.context.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
+            W = solve_growing(G, C, self.context)
             for _ in range(self.refinements):
-                W += solve_growing(G, C - linear(G, W), self.record)
+                W += solve_growing(G, C - linear(G, W), self.context)
             return W
 
     def solve_inputs(
@@ -162,7 +158,7 @@ class Sweep:
             return self.solve(system)
         T = standardization(G, self.net.bias, offset_limit(X.dtype, sample_weight is not None))
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite any more is refused
-            return T.back(self.solve((T.between(G), T.onto(C))))
+            return T.undo(self.solve((T.apply_both_sides(G), T.apply(C))))
 
     def pull_back(
         self,
@@ -173,8 +169,8 @@ class Sweep:
         margin: float,
         labels: NDArray[np.intp] | None,
     ) -> Array:
-        """Give what the pre-activations of the layer below should be: the inverse of N̂ = A + (B - A W) M."""
-        with self.record.phase("target"):
+        """Return the target of the pre-activations of the layer below: the inverse of N̂ = A + (B - A W) M."""
+        with self.context.phase("target"):
             choice = "mean" if self.choice == "label" and labels is None else self.choice
             largest = np.sqrt(np.finfo(A.dtype).max)  # times an error it is still a finite number
             with np.errstate(over="ignore"):
@@ -188,12 +184,12 @@ class Sweep:
 
 
 def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:
-    """Give M (outputs by neurons), with which the errors R of the outputs change the neurons by R M.
+    """Return M (outputs by neurons), with which the errors R of the outputs change the neurons by R M.
 
-    "joint" takes the pseudo-inverse of W, the change of least norm that closes all errors at once. The others close,
-    for every neuron on its own, the error of one output: j is the last, that of the label, or neuron i's i-th in a
-    cycle; or they take the mean over all j ("mean"), the least-squares value ("least_squares"), or a share of that
-    ("damped").
+    "joint" is the pseudo-inverse of W: the change of least norm that closes all errors at once. The other choices
+    close the error of one output j for every neuron on its own: the last output ("last"), that of the label ("label"),
+    or neuron i's i-th in a cycle ("cyclic"). Or they take the mean over all j ("mean"), the least-squares value
+    ("least_squares"), or a share of it ("damped").
     """
     if choice == "joint":
         return pseudo_inverse(W)

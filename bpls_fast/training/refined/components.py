@@ -1,7 +1,7 @@
-"""The directions of the inputs that a fit has time to learn: rows get few components in place of many columns.
+"""Components: the directions of the inputs that a fit has time to learn, a few in place of many columns.
 
-With a large ridge ε a step learns the share λ / (λ + ε) of what a direction with eigenvalue λ of XᵀX has to tell. Those
-with λ < ε / sweeps would not be learnt in a whole fit; what they add to the pre-activations is the noise of the start.
+With a large ridge ε, a step learns the share λ / (λ + ε) of a direction with eigenvalue λ of XᵀX. Directions with
+λ < ε / sweeps would not be learnt in a whole fit; what they add to the pre-activations is noise of the start.
 """
 
 from __future__ import annotations
@@ -14,32 +14,30 @@ from numpy.typing import NDArray
 
 from bpls_fast.kernels import cross, gram, linear, linear_bytes, solve
 from bpls_fast.network import Network
-from bpls_fast.training.data import float_of
+from bpls_fast.training.data import Array, float_of
 
 __all__ = ["Components", "leading_components", "variance"]
 
-Array = NDArray[Any]
-
 PROBES = 64
-"""Directions are counted with so many random vectors."""
+"""The number of random vectors that estimate the number of directions."""
 
 ROUND = 16
-"""Components are a multiple of so many: vectors of the kernels are full."""
+"""The number of components is a multiple of this, which fills the vectors of the kernels."""
 
 FLOAT32_SPAN, LARGEST_SPAN = 1e6, 1e12
-"""Eigenvalues, in units of the least that counts, up to which float32 tells them from its rounding, and float64."""
+"""The largest eigenvalues, in units of the smallest that counts, that float32 and float64 separate from rounding."""
 
 LARGEST_INTEGER = 127
-"""Of bytes, entries of M are multiples of a number for each column, up to so many times: there is a kernel for that."""
+"""For bytes, the entries of a column of M are a unit times integers up to this: there is a kernel for such products."""
 
 MOST_COLUMNS = 65_536
-"""It takes so many inputs at most."""
+"""The most inputs that this kernel takes."""
 
 
 class Components(NamedTuple):
-    """A map M from inputs to components, both with the ones of a bias: weights V of these are weights M V of those.
+    """A map M from inputs to components: weights V of the components are weights M V of the inputs.
 
-    For bytes M is, but for the ones, `units` times `integers`, column by column.
+    Both include the ones of a bias. For bytes, M without the ones is `units` times `integers`, column by column.
     """
 
     M: NDArray[np.float64]
@@ -48,7 +46,7 @@ class Components(NamedTuple):
     units: NDArray[np.float64] | None = None
 
     def rows(self, X: Array, scale: float) -> Array:
-        """Give the components of rows whose inputs are scale·X."""
+        """Return the components of rows whose inputs are scale·X."""
         inputs, count = (size - self.bias for size in self.M.shape)
         in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_COLUMNS
         if self.integers is not None and self.units is not None and in_place:
@@ -57,9 +55,9 @@ class Components(NamedTuple):
         return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
 
     def network(self, net: Network, G: NDArray[np.float64]) -> tuple[Network, NDArray[np.float64]]:
-        """Give the network on components whose first layer is closest to that of `net`, and their Gram matrix, MᵀGM.
+        """Return a network on components and their Gram matrix MᵀGM.
 
-        It is closest over inputs with XᵀX = G.
+        Its first layer is the closest to that of `net` over inputs with XᵀX = G.
         """
         first, *others = net.weights
         inner = copy.copy(net)
@@ -74,7 +72,7 @@ class Components(NamedTuple):
         return inner, small
 
     def whole(self, inner: Network, net: Network) -> Network:
-        """Give the network like `net` that does to inputs what `inner` does to their components."""
+        """Return the network on inputs, like `net`, that is equal to `inner` on their components."""
         first, *others = inner.weights
         return net.with_weights([linear(self.M, first), *others])
 
@@ -88,11 +86,11 @@ def leading_components(
     random: np.random.Generator,
     dtype: Any,
 ) -> Components | None:
-    """Give the leading directions of inputs of a type with XᵀX = G, or None where more than `most` count.
+    """Return the leading directions of inputs of a type with XᵀX = G, or None if there are more than `most`.
 
-    A direction with eigenvalue λ counts λ / (λ + μ), where μ = ridge / sweeps. With G in units of μ they are found by a
-    filter, G²V (VᵀG²V + nI)⁻¹, of random signs V: it stops small λ and passes all large ones alike, so that the basis
-    need not be orthogonal to be well conditioned.
+    Their number is estimated by the trace of (G + μI)⁻¹G with μ = ridge / sweeps: a direction with eigenvalue λ counts
+    λ / (λ + μ). With G in units of μ they are found by a filter, G²V (VᵀG²V + nI)⁻¹, of random signs V. It stops small
+    λ and passes all large ones alike, so the basis is well conditioned without being orthogonal.
     """
     n, mu = len(G) - bias, ridge / sweeps
     if not 0 < mu < np.inf or most < ROUND:
@@ -117,7 +115,7 @@ def leading_components(
         once = linear(narrow, signs(count).astype(arithmetic)).astype(np.float64)
         flat = solve(gram(once), once.T, eps=n, relative=False).T
     except np.linalg.LinAlgError:
-        return None  # a ridge that is too small for its rounding is grown without components
+        return None  # the fit grows a ridge that is too small for rounding, without components
     basis = linear(narrow, flat.astype(arithmetic)).astype(np.float64)
     sizes = np.sqrt(np.einsum("ij,ij->j", basis, basis))
     basis /= np.where(sizes > 0, sizes, 1.0)
@@ -134,7 +132,7 @@ def leading_components(
 
 
 def variance(G: NDArray[np.float64], W: NDArray[np.float64], bias: bool) -> float:
-    """Give the sum of the variances of X W, from XᵀX with or without a column of ones."""
+    """Return the sum of the variances of X W, from XᵀX with or without a column of ones."""
     GW = linear(G, W)
     squares = float(np.einsum("ij,ij->", W, GW))
     return squares - float(np.square(GW[-1]).sum()) / G[-1, -1] if bias else squares

@@ -1,4 +1,4 @@
-"""Refined sweeps over rows that arrive little by little: what is kept of them does not grow."""
+"""Refined sweeps over rows that arrive little by little, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -9,44 +9,40 @@ from numpy.typing import NDArray
 
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
-from bpls_fast.training.refined.fit import (
-    CALIBRATION_ROWS,
-    DOUBLINGS,
-    LEAST_KEPT,
-    PHASES,
-    Samples,
-    averaged,
-    calibrated,
-    first_chunk,
-    scaled_start,
-)
-from bpls_fast.training.refined.sweep import Refinement, Weights
-from bpls_fast.training.report import FitReport, Recorder
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Samples, Weights
+from bpls_fast.training.refined.averaging import LEAST_KEPT, averaged
+from bpls_fast.training.refined.calibration import CALIBRATION_ROWS, calibrated
+from bpls_fast.training.refined.chunks import DOUBLINGS, TRIAL_SHARE, first_chunk
+from bpls_fast.training.refined.fit import PHASES
+from bpls_fast.training.refined.start import scaled_start
+from bpls_fast.training.refined.sweep import RefinedSweep
+from bpls_fast.training.report import FitReport
 
 __all__ = ["Stream"]
 
 REFRESH = 16
-"""The Gram matrix of the inputs is inverted again after 1, 2, 4, 8 and then every so many chunks."""
+"""The Gram matrix of the inputs is inverted again after 1, 2, 4, 8 and then after every so many chunks."""
 
 
 class Stream:
-    """A network that learns from chunks of rows as they come.
+    """A network that learns from rows as they arrive.
 
-    A sweep is made over the latest rows whenever a quarter of a chunk of new ones has come; between sweeps new rows
-    change the output layer alone.
+    The stream sweeps over the latest rows whenever a quarter of a chunk of new rows has arrived; between sweeps, new
+    rows only change the output layer.
 
     Parameters
     ----------
     net : Network
         Trained in place by `update`.
     start : {"scaled", "network"}
-        Whether its hidden weights are first scaled to the first rows, as in `fit_refined`, or taken as they are.
+        Whether its hidden weights are scaled to the first rows, as in `fit_refined`, or taken as they are.
     eps, output_eps, standardize
         As in `fit_refined`.
     forgetting : float
-        The share of the past that a chunk of new rows leaves in the Gram matrices, from 0 to 1.
+        The share of earlier rows that remains in the Gram matrices after a chunk of new rows, from 0 to 1.
     seed : int
-        What the order of rows is drawn with.
+        The seed of the order of the rows.
     """
 
     def __init__(
@@ -64,100 +60,102 @@ class Stream:
         if not number or not 0 <= forgetting <= 1:
             raise ValueError(f"forgetting is {forgetting!r}; expected a number from 0 to 1")
         self.net = net
-        self.record = Recorder("refined sweeps over a stream", eps, phases=PHASES)
+        self.context = FitContext("refined sweeps over a stream", eps, phases=PHASES)
         self.forgetting = float(forgetting)
-        self.refinement = Refinement(
-            net, self.record, output_eps=output_eps, standardize=standardize
-        )
+        self.sweep = RefinedSweep(net, self.context, output_eps=output_eps, standardize=standardize)
         self.scales = start == "scaled"
         self.chunk = first_chunk(net) << DOUBLINGS
         self.random = np.random.default_rng(seed)
         self.mean: Weights = []
         self._latest: Samples | None = None
-        self._new = 0
-        self._inputs = Past()
-        self._outputs = Past()
+        self._sweeps = self._new = 0
+        self._inputs = DecayedSum()
+        self._outputs = DecayedSum()
 
     def update(self, samples: Samples) -> FitReport:
-        """Learn from more rows, and give the report on all of them so far."""
-        self.record.resume()
-        report, step = self.record.report, self.chunk // 4
+        """Learn from more rows; return the report on all rows so far."""
+        self.context.resume()
+        report, step = self.context.report, self.chunk // 4
         report.rows, report.loss = [], []
         for first in range(0, len(samples.X), step):
             self._take(samples.take(slice(first, first + step)))
-        report.best = report.iterations
-        return copy.deepcopy(self.record.finish("all rows so far were seen"))
+        report.best = max(self._sweeps - 1, 0)
+        return copy.deepcopy(self.context.finish("all rows so far were seen"))
 
     def _take(self, new: Samples) -> None:
-        report, begins = self.record.report, self._latest is None
-        # The first rows are copied: the caller may use their memory for the next ones.
+        report, begins = self.context.report, self._latest is None
+        # Copy the first rows: the caller may reuse their memory for the next ones.
         kept = new.take(np.arange(0)) if self._latest is None else self._latest
         latest = kept.followed_by(new, self.chunk)
         self._latest = latest
         self._new += len(new.X)
-        if begins and self.refinement.hidden:
+        if begins and self.sweep.hidden:
             if self.scales:
-                with self.record.phase("start"):
+                with self.context.phase("start"):
                     self.net.weights = scaled_start(self.net, new, self.random)
-            self.refinement.hidden = self.net.weights[:-1]
-            self.mean = self.refinement.hidden
-        if self.refinement.hidden:
+            self.sweep.hidden = self.net.weights[:-1]
+            self.mean = self.sweep.hidden
+        if self.sweep.hidden:
             self._learn_inputs(new)
             if begins or self._new >= self.chunk // 4:
                 order = self.random.permutation(len(latest.X))
-                rows = latest.take(order).whole()
-                loss = self.refinement.sweep(rows._replace(trial=-(-len(order) // 4)))
-                report.iterations += 1
+                batch = latest.take(order).as_batch()
+                loss = self.sweep.sweep(batch._replace(trial=-(-len(order) // TRIAL_SHARE)))
+                self._sweeps += 1
+                report.iterations = self._sweeps
                 report.rows.append(len(order))
                 report.loss.append(loss)
-                keep = LEAST_KEPT * (report.iterations > 1)
-                self.mean = averaged(self.mean, self.refinement.hidden, keep)
+                share = LEAST_KEPT * (self._sweeps > 1)
+                self.mean = averaged(self.mean, self.sweep.hidden, share)
                 self._new = 0
         self._solve_output(new)
 
     def _learn_inputs(self, new: Samples) -> None:
-        X = new.X
-        with self.record.phase("gram"):
-            G = gram(X, bias=self.net.bias, scale=self.net.scale_of(X), sample_weight=new.weights)
+        X, weight = new.X, new.sample_weight
+        with self.context.phase("gram"):
+            G = gram(X, bias=self.net.bias, scale=self.net.scale_of(X), sample_weight=weight)
         self._inputs.add(self._kept(new), G, new)
         updates = self._inputs.updates
         if updates % REFRESH == 0 or updates in (1, 2, 4, 8):
-            self.refinement.learn_inputs(self._inputs.total, self._inputs.weight, X, new.weights)
+            total, in_total = self._inputs.total, self._inputs.weight
+            self.sweep.learn_inputs(total, in_total, X, weight is not None)
 
     def _solve_output(self, new: Samples) -> None:
-        rows = new.whole()
-        with self.record.phase("forward"):
+        batch = new.as_batch()
+        with self.context.phase("forward"):
             network = self.net.with_weights([*self.mean, self.net.weights[-1]])
             N = network.layer_inputs(new.X)[-1]
-        with self.record.phase("gram"):
+        with self.context.phase("gram"):
             scale = 1.0 if self.mean else network.scale_of(new.X)
-            G, C = gram(N, rows.T, bias=self.net.bias, scale=scale, sample_weight=new.weights)
+            weight = new.sample_weight
+            G, C = gram(N, batch.T, bias=self.net.bias, scale=scale, sample_weight=weight)
         self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new)
         G, C = np.split(self._outputs.total, [len(G)], axis=1)
         if self.mean:
-            W = self.refinement.solve_output_of(G.copy(), C, rows).W
+            W = self.sweep.loss.solve_sums(G.copy(), C, batch).W
         else:
-            W = self.refinement.solve_on_inputs(G, C, rows).W
+            W = self.sweep.loss.solve_on_inputs(G, C, batch).W
         network.weights = [*self.mean, W]
         has_labels = new.labels is not None
         latest = self._latest or new
         few = self.random.permutation(len(latest.X))[:CALIBRATION_ROWS]
-        rows = latest.take(few).whole()
-        self.net.weights = calibrated(network, has_labels, rows, self.record).weights
+        batch = latest.take(few).as_batch()
+        self.net.weights = calibrated(network, has_labels, batch, self.context).weights
 
     def _kept(self, new: Samples) -> float:
         return float(self.forgetting ** (len(new.X) / self.chunk))
 
 
-class Past:
-    """A sum in which what was added earlier counts less."""
+class DecayedSum:
+    """A sum in which earlier terms count less."""
 
     def __init__(self) -> None:
         self.updates = 0
         self.total: NDArray[np.float64] = np.zeros(())
-        self.weight = 0.0  # of the rows in it
+        self.weight = 0.0  # of the rows in the sum
 
     def add(self, kept: float, term: NDArray[np.float64], new: Samples) -> None:
+        """Add the term of new rows after keeping a share of the sum."""
         self.total = kept * self.total + term
         self.weight = kept * self.weight + new.total_weight()
         self.updates += 1

@@ -1,8 +1,9 @@
-// Everything the library offers.
+// All headers of the C++ library.
 #pragma once
 
 #include "bpls/activation.hpp"
 #include "bpls/config.hpp"
+#include "bpls/errors.hpp"
 #include "bpls/gram.hpp"
 #include "bpls/linear.hpp"
 #include "bpls/matrix.hpp"

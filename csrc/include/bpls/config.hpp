@@ -1,52 +1,50 @@
-// What was built, what this CPU can run, what is in use; and how many threads a call takes.
+// The instruction-set levels that were built, that this CPU supports and that is in use; the number of threads of a call.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "bpls/export.h"
+#include "bpls/isa.hpp"
 
 namespace bpls {
-
-// Instruction-set levels, each a superset of the one before it.
-enum class Isa { generic, avx2, avx512, avx512vnni };
 
 struct Level {
     Isa isa;
     const char* name;
-    const char*
-        flags;       // the compiler flags of this level's translation unit, beyond the common ones
-    bool supported;  // by this CPU and its operating system
+    const char* flags;  // the compiler flags of its kernels, beyond the common ones
+    bool supported;     // by this CPU and its operating system
+    Isa fallback;       // the level to use where this one is not supported; generic has itself
 };
 
 BPLS_API const char* version() noexcept;
 BPLS_API const char* compiler() noexcept;
 BPLS_API const char* build_flags() noexcept;  // the build type and the flags common to all files
 
-// The levels compiled into the library, lowest first. Levels the build left out are not listed.
+// The levels compiled into the library, each after the one it falls back to. Levels of other architectures are not listed.
 BPLS_API const std::vector<Level>& levels();
 
-// The level in use. It is picked once: the highest supported one, or the one named by the environment variable
-// BPLS_ISA. Throws std::invalid_argument where BPLS_ISA or BPLS_NUM_THREADS has a value that cannot be honoured; every
-// function of the library that computes does the same on its first call.
+// The level in use. It is picked once: the one named by the environment variable BPLS_ISA, or else the supported level
+// with the most levels to fall back to. Throws std::invalid_argument if BPLS_ISA or BPLS_NUM_THREADS has an invalid value;
+// so does the first call of every function of the library that computes.
 BPLS_API const Level& active_level();
 
-// A thread that calls kernels keeps up to 16 MiB of scratch memory for the next call, until it ends.
+// A thread that calls kernels keeps up to 16 MiB of scratch memory for its next call, until the thread ends.
 
-// True where the library was built with OpenMP; otherwise its threads are std::thread.
+// True if the library was built with OpenMP; otherwise its threads are std::thread.
 BPLS_API bool has_openmp() noexcept;
 
 // No call takes more threads than this.
 inline constexpr int max_threads = 1024;
 
-// Threads of a call that does not name a number (n_threads <= 0): what set_default_threads() was given last, else
-// BPLS_NUM_THREADS if set, else OpenMP's maximum; where
-// OpenMP's maximum has been lowered since the library was first asked (by threadpoolctl, say), never more than that.
-// One in a child of fork(), whatever a call names: OpenMP's threads do not survive it.
+// The number of threads of a call that does not name one (n_threads <= 0): the last argument of set_default_threads(), else
+// BPLS_NUM_THREADS if set, else OpenMP's maximum. If OpenMP's maximum has been lowered since the first call (for example by
+// threadpoolctl), never more than that. In a child of fork() it is one, whatever a call names: OpenMP's threads do not
+// survive a fork.
 BPLS_API int default_threads();
 
-// For all threads of the process, from the next call on: 1 to max_threads, or 0 to take back what was set before.
-// Another number throws std::invalid_argument.
+// Sets the default for all threads of the process, from the next call on: 1 to max_threads, or 0 to undo an earlier call.
+// Any other number throws std::invalid_argument.
 BPLS_API void set_default_threads(int n_threads);
 
 }  // namespace bpls

@@ -1,4 +1,4 @@
-// A trained network: its layers, and the file it comes from. A Predictor made of it predicts row after row.
+// A trained network: its layers, and reading it from a file. A Predictor made from it predicts row by row.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace bpls {
 
-// A file that holds no network of ours, or a damaged one.
+// A file holds no network of bpls_fast, or a damaged one.
 class BPLS_API InvalidFile : public std::runtime_error {
  public:
     using std::runtime_error::runtime_error;
 };
 
-// One layer's weights, (inputs + bias) x neurons, float32 or float64: with a bias their last row belongs to it.
+// One layer's weights, (inputs + bias) x neurons, float32 or float64; their last row is the bias, if there is one.
 struct Layer {
     ConstMatrix weights;
     Activation activation = Activation::identity;
@@ -29,23 +29,23 @@ struct Layer {
 // Immutable: any number of threads may read one.
 class BPLS_API Network {
  public:
-    // Copies the weights. `input_scale` is what every input is multiplied by on its way into the first layer; where there
-    // is none it is 1/255 for bytes and 1 for floats. `labels`, if any, name the outputs. Throws std::invalid_argument
-    // where there is no layer, where shapes do not follow one another, and where a number is not finite or the scale is 0.
+    // Copies the weights. The first layer multiplies every input by `input_scale`; the default is 1/255 for bytes and 1 for
+    // floats. `labels`, if any, name the outputs. Throws std::invalid_argument if there is no layer, if shapes do not match,
+    // or if the scale is 0; NonFiniteError if a weight is not finite.
     explicit Network(std::span<const Layer> layers, bool bias = true,
                      std::optional<double> input_scale = {}, std::vector<std::string> labels = {});
 
     // Reads a safetensors file that `Network.to_safetensors` of the Python package wrote. The file is mapped while it is
-    // read and not touched afterwards. Throws std::system_error where it cannot be opened and InvalidFile where it is not
-    // exactly what the format asks for. Memory is taken for what the file holds, never for what its header says it holds.
+    // read and not touched afterwards. Throws std::system_error if it cannot be opened, and InvalidFile if it is not exactly
+    // what the format requires. Memory is allocated for what the file holds, never for what its header claims.
     static Network load(const char* path);
-    // The same of a file's bytes.
+    // The same for the bytes of a file.
     static Network parse(std::span<const unsigned char> file);
 
-    // The outputs of rows of any layout and type, rows x outputs, row major, of type T: float of uint8 and float32 rows,
-    // double of float64 ones; the other of the two, and another number of columns than inputs(), throw
-    // std::invalid_argument. On several threads if there are many rows (n_threads 0: default_threads()). Returns what
-    // Predictor::predict does. The weights are packed anew by every call; a Predictor does that once.
+    // Computes the outputs of rows of any layout and type, rows x outputs, row major. T is float for uint8 and float32 rows,
+    // double for float64 rows; another T, or a number of columns other than inputs(), throws std::invalid_argument. Many rows
+    // run on several threads (n_threads 0: default_threads()). Returns what Predictor::predict returns. Every call packs the
+    // weights; a Predictor packs them once.
     template <class T>
     bool predict(const ConstMatrix& X, T* out, int n_threads = 0) const;
 
@@ -59,7 +59,7 @@ class BPLS_API Network {
         return row_major(of.values.data(), of.rows, of.cols);
     }
     std::optional<double> input_scale() const noexcept { return input_scale_; }
-    // One for each output, or none at all: text as it is, numbers as they were written.
+    // One for each output, or none: text as it is, numbers as they are written in the file.
     const std::vector<std::string>& labels() const noexcept { return labels_; }
 
  private:

@@ -1,4 +1,4 @@
-// Rows of a matrix, gathered.
+// Gathering rows of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace bpls {
 
-// Copies rows of X, whose elements lie side by side, to `out`, one after another. Throws std::invalid_argument for any other
-// X, or a row that it has not.
+// Copies rows of X, whose elements are contiguous, to `out`, one after another. Throws std::invalid_argument for any other X,
+// or for a row that X does not have.
 BPLS_API void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_threads,
                         unsigned char* out);
 

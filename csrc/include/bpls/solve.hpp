@@ -23,22 +23,22 @@ class BPLS_API NotPositiveDefinite : public std::runtime_error {
 
     std::size_t pivot;      // 0-based
     double value;           // of the pivot
-    double ridge;           // what was added to the diagonal
-    std::ptrdiff_t system;  // of solve_batched, else -1
+    double ridge;           // added to the diagonal
+    std::ptrdiff_t system;  // in solve_batched(), else -1
 };
 
-// W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. A pivot that is not above
-// n·2⁻⁵²·(G_ii + ridge) throws NotPositiveDefinite and leaves W untouched. Shapes that do not fit throw
-// std::invalid_argument. Values are not checked: what is not finite comes out so, or fails a pivot.
+// Computes W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. Throws NotPositiveDefinite, and
+// leaves W untouched, if a pivot is not above n·2⁻⁵²·(G_ii + ridge). Throws std::invalid_argument if shapes do not match.
+// Values are not checked: non-finite ones lead to a non-finite result or a failed pivot.
 BPLS_API void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
                     int n_threads = 0);
 
-// gram() and solve() of one layer: W is (A.cols + bias) x B.cols.
+// Runs gram() and solve() for one layer: W is (A.cols + bias) x B.cols.
 BPLS_API void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,
                           const Ridge& ridge, double* W);
 
-// `count` systems of one size. G and C describe the first; the others follow at these strides, in bytes.
-// W: count x n x m doubles. Throws for the first system that fails and leaves W untouched by it.
+// Solves `count` systems of one size. G and C describe the first; the others follow at these strides, in bytes. W has
+// count x n x m doubles. Throws for the first system that fails, and leaves that part of W untouched.
 BPLS_API void solve_batched(const ConstMatrix& G, std::ptrdiff_t G_stride, const ConstMatrix& C,
                             std::ptrdiff_t C_stride, std::size_t count, const Ridge& ridge,
                             double* W, int n_threads = 0);

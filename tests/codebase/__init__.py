@@ -1,0 +1,1 @@
+"""Tests of the source tree and of what is built from it."""

@@ -1,0 +1,1 @@
+"""Tests of the GPU's kernels in numba-cuda's simulator."""
