@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from bpls_fast.kernels import NonFiniteError
 from bpls_fast.network import Network
 from bpls_fast.training.progress import progress_display
 from bpls_fast.training.report import PHASES, FitReport
 
 __all__ = ["Callback", "FitContext", "TooLargeError"]
-
-NOT_FINITE = re.compile("(contains|holds) (NaN|infinity)|overflow")
 
 Callback = Callable[[FitReport], Any]
 
@@ -116,9 +114,7 @@ class FitContext:
         began = time.perf_counter()
         try:
             yield
-        except ValueError as error:
-            if not NOT_FINITE.search(str(error)):
-                raise
+        except NonFiniteError as error:
             raise TooLargeError(
                 f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
                 "or take activations of bounded range"
