@@ -83,7 +83,7 @@ def check_finite(values: Any, name: str) -> None:
     >>> from bpls_fast.kernels import check_finite
     >>> check_finite(np.array([1.0, np.nan]), "X")
     Traceback (most recent call last):
-    bpls_fast._core.NonFiniteError: X contains NaN at [1]; expected finite numbers
+    bpls_fast.NonFiniteError: X contains NaN at [1]; expected finite numbers
     """
     if (gpu := device_kernels("auto", values)) is not None:
         gpu.check_finite(values, name)

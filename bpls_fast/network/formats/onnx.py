@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import labels
-from bpls_fast.network.formats.files import (
-    Path,
-    UnreadableError,
-    file_size,
-    open_to_read,
-    write_atomically,
-)
+from bpls_fast.network.formats import files, labels
+from bpls_fast.network.formats.files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 from bpls_fast.network.formats.protobuf import BYTES, FLOAT, INT, encode, fields, message
 
@@ -78,7 +72,7 @@ BEFORE: dict[str, dict[str, tuple[int | float, ...]]] = {
 }
 
 
-def write(path: Path, parts: Parts, input_dtype: str) -> None:
+def write(path: files.Path, parts: Parts, input_dtype: str) -> None:
     """Write a network that computes in float32; the file is written completely or not at all."""
     if input_dtype not in ("float32", "uint8"):
         raise ValueError(f"input_dtype is {input_dtype!r}; expected 'float32' or 'uint8'")
@@ -86,14 +80,14 @@ def write(path: Path, parts: Parts, input_dtype: str) -> None:
     model = _model(parts, input_dtype == "uint8")
     if len(model) > LARGEST:
         raise ValueError(f"the network takes {len(model)} bytes; an ONNX file holds {LARGEST}")
-    with write_atomically(path) as file:
+    with files.write_atomically(path) as file:
         file.write(model)
 
 
-def read(path: Path) -> Parts:
+def read(path: files.Path) -> Parts:
     """Read a chain of layers; raise ValueError for any other file."""
-    with open_to_read(path) as file:
-        size = file_size(file)
+    with files.open_to_read(path) as file:
+        size = files.file_size(file)
         if size > LARGEST:
             raise UnreadableError(f"it has {size} bytes; an ONNX file holds {LARGEST}")
         return _read(memoryview(file.read(size)))

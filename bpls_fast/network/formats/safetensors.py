@@ -12,14 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import labels
-from bpls_fast.network.formats.files import (
-    Path,
-    UnreadableError,
-    file_size,
-    open_to_read,
-    write_atomically,
-)
+from bpls_fast.network.formats import files, labels
+from bpls_fast.network.formats.files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 
 __all__ = ["read", "write"]
@@ -30,10 +24,10 @@ LARGEST_HEADER = 1 << 20  # bytes
 METADATA = ("format", "version", "activations", "input_scale", "classes", "classes_dtype")
 
 
-def write(path: Path, parts: Parts) -> None:
+def write(path: files.Path, parts: Parts) -> None:
     """Write a network; the file is written completely or not at all."""
     header = _header(parts)
-    with write_atomically(path) as file:
+    with files.write_atomically(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for W in parts.weights:
@@ -41,9 +35,9 @@ def write(path: Path, parts: Parts) -> None:
             file.write(np.ascontiguousarray(W, "<f8").tobytes())
 
 
-def read(path: Path) -> Parts:
+def read(path: files.Path) -> Parts:
     """Read what `write` wrote; raise ValueError for any other file."""
-    with open_to_read(path) as file:
+    with files.open_to_read(path) as file:
         return _read(file)
 
 
@@ -74,7 +68,7 @@ def _header(parts: Parts) -> bytes:
 
 
 def _read(file: BinaryIO) -> Parts:
-    size = file_size(file)
+    size = files.file_size(file)
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(LARGEST_HEADER, size - 8) or length % 8:
         raise UnreadableError(
