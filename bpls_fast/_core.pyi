@@ -1,4 +1,4 @@
-# The compiled extension. Arguments are positional; bpls_fast.kernels is its public face.
+# The compiled extension. Arguments are positional; bpls_fast.kernels is its public interface.
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def inverse(
 ) -> NDArray[Any]: ...
 
 class PackedNetwork:
-    # What gives None is left to the caller: other types and layouts, rows that do not fit or are not finite.
+    # Both return None for what the caller must handle: other types and layouts, rows that do not fit or are not finite.
     def __init__(
         self,
         weights: list[NDArray[float64]],
@@ -104,10 +104,10 @@ class PackedNetwork:
     ) -> None: ...
     def predict_one(self, x: Any, /) -> Any: ...
     def forward(self, X: Any, activated: bool, n_threads: int | None, /) -> NDArray[Any] | None: ...
-    # For bench/: seconds per row of C++ alone, of the outputs and of the label.
+    # For bench/: seconds per row in C++ alone, for the outputs and for the label.
     def time(self, x: NDArray[Any], repeats: int, /) -> tuple[float, float]: ...
 
-# For bench/: operations per second, bytes per second, and seconds per call without Python around it.
+# For bench/: operations per second, bytes per second, and seconds per call in C++ alone.
 def peak(dtype: DTypeLike, n_threads: int | None, seconds: float, /) -> float: ...
 def read_rate(bytes: int, seconds: float, /) -> float: ...
 def time_gram(A: ArrayLike, n_threads: int | None, repeats: int, /) -> float: ...

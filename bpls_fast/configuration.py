@@ -57,8 +57,8 @@ def show_config() -> None:
 
 def _show_cuda() -> None:
     packages = {name: find_spec(module) for name, module in _CUDA_PACKAGES.items()}
-    there = ", ".join(name if found else f"{name} missing" for name, found in packages.items())
-    print(f"cuda       {there}")
+    states = [name if found else f"{name} missing" for name, found in packages.items()]
+    print(f"cuda       {', '.join(states)}")
     if packages["numba-cuda"] is None:
         print('  for NVIDIA GPUs: pip install "bpls_fast[cuda]"')
         return
