@@ -1,7 +1,7 @@
 """Every kernel's name and signature, once: `bpls_fast.kernels` and `bpls_fast.cuda.kernels` both have them.
 
-In `conformance.py` mypy checks both modules against `Kernels`. Arrays of the GPU are typed as NumPy's arrays: they have
-the part of NumPy's interface that the fits use.
+In `cuda/conformance.py` mypy checks both modules against `Kernels`. Arrays of the GPU are typed as NumPy's arrays: they
+have the part of NumPy's interface that the fits use.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ from bpls_fast.network.arguments import (
 from bpls_fast.network.formats.methods import FormatMethods
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from bpls_fast.network.formats.parts import Parts
     from bpls_fast.training.cost import Cost
 
@@ -269,7 +271,7 @@ class Network(FormatMethods):
         )
 
     @classmethod
-    def _from_parts(cls, parts: Parts, source: str) -> Network:
+    def _from_parts(cls, parts: Parts, source: str) -> Self:
         """Return the network that was read from a source, after checking all of it."""
         net = cls.__new__(cls)
         try:

@@ -9,8 +9,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from bpls_fast.network.formats.parts import Parts
-    from bpls_fast.network.network import Network
 
 __all__ = ["FormatMethods"]
 
@@ -22,7 +23,7 @@ class FormatMethods:
         raise NotImplementedError
 
     @classmethod
-    def _from_parts(cls, parts: Parts, source: str) -> Network:
+    def _from_parts(cls, parts: Parts, source: str) -> Self:
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -35,7 +36,7 @@ class FormatMethods:
         npz.write(path, self._parts())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Network:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a network that `save` wrote; any other or damaged file raises ValueError.
 
         Examples
@@ -63,7 +64,7 @@ class FormatMethods:
         safetensors.write(path, self._parts())
 
     @classmethod
-    def from_safetensors(cls, path: str | os.PathLike[str]) -> Network:
+    def from_safetensors(cls, path: str | os.PathLike[str]) -> Self:
         """Read a network that `to_safetensors` wrote, with the same bits; any other file raises ValueError.
 
         Examples
@@ -98,7 +99,7 @@ class FormatMethods:
         onnx.write(path, self._parts(), input_dtype)
 
     @classmethod
-    def from_onnx(cls, path: str | os.PathLike[str]) -> Network:
+    def from_onnx(cls, path: str | os.PathLike[str]) -> Self:
         """Read an ONNX model, ours or another tool's, that is a chain of layers; any other raises ValueError.
 
         Layers are Gemm, or MatMul and Add, with the activations of `bpls_fast.activations`. `input_scale` becomes 1,
@@ -146,7 +147,7 @@ class FormatMethods:
         return torch.to_module(self._parts(), dtype)
 
     @classmethod
-    def from_torch(cls, module: Any) -> Network:
+    def from_torch(cls, module: Any) -> Self:
         """Convert a PyTorch module: an `nn.Sequential` of Linear layers, each with an activation of ours or none.
 
         `input_scale` becomes 1, also for bytes, so that the network accepts what the module accepts. Set it to 1/255 if

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bpls_fast import kernels as cpu_kernels
     from bpls_fast.cuda import kernels as cuda_kernels
-    from bpls_fast.kernels.protocol import Kernels
+    from bpls_fast.cuda.kernels.activations import DeviceActivation
+    from bpls_fast.kernels.activations import Activation
+    from bpls_fast.kernels.protocol import ActivationKernels, Kernels
 
     CPU: Kernels = cpu_kernels
     CUDA: Kernels = cuda_kernels
+    ACTIVATIONS: tuple[type[ActivationKernels], ...] = (Activation, DeviceActivation)
