@@ -1,7 +1,7 @@
 """Closed-form training of neural networks: back-propagating least squares on compiled kernels.
 
-Importing this package loads NumPy and the compiled extension, nothing else. `datasets` and the estimators, which need
-scikit-learn, load when they are first used.
+Importing this package loads NumPy and the compiled extension, nothing else. The fit functions, `datasets` and the
+estimators, which need scikit-learn, load when they are first used.
 """
 
 import sys
@@ -28,16 +28,16 @@ from bpls_fast.kernels import (
     tangent,
 )
 from bpls_fast.network import Network, Predictor
-from bpls_fast.training.bpls.algorithm1 import fit_injective
-from bpls_fast.training.bpls.algorithm2 import fit_classifier
-from bpls_fast.training.cost import Cost
-from bpls_fast.training.refined.fit import fit_refined
-from bpls_fast.training.report import FitReport
 
 if TYPE_CHECKING:
     from bpls_fast import datasets as datasets
     from bpls_fast.estimators import BPLSClassifier as BPLSClassifier
     from bpls_fast.estimators import BPLSRegressor as BPLSRegressor
+    from bpls_fast.training.bpls.algorithm1 import fit_injective as fit_injective
+    from bpls_fast.training.bpls.algorithm2 import fit_classifier as fit_classifier
+    from bpls_fast.training.cost import Cost as Cost
+    from bpls_fast.training.refined.fit import fit_refined as fit_refined
+    from bpls_fast.training.report import FitReport as FitReport
 
 __all__ = [
     "Activation",
@@ -66,12 +66,19 @@ __all__ = [
     "tangent",
 ]
 
+# The modules of names that load on first use.
+_LAZY = {
+    "Cost": "bpls_fast.training.cost",
+    "FitReport": "bpls_fast.training.report",
+    "fit_classifier": "bpls_fast.training.bpls.algorithm2",
+    "fit_injective": "bpls_fast.training.bpls.algorithm1",
+    "fit_refined": "bpls_fast.training.refined.fit",
+}
+# Not in __all__, so that a star import does not need scikit-learn.
+_ESTIMATORS = dict.fromkeys(("BPLSClassifier", "BPLSRegressor"), "bpls_fast.estimators")
 
 if "threadpoolctl" in sys.modules:
     from bpls_fast import threadpools as threadpools
-
-# Not in __all__, so that a star import needs no scikit-learn.
-_ESTIMATORS = ["BPLSClassifier", "BPLSRegressor"]
 
 
 def __getattr__(name: str) -> Any:
@@ -79,9 +86,11 @@ def __getattr__(name: str) -> Any:
 
     if name == "datasets":
         return importlib.import_module("bpls_fast.datasets")
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module("bpls_fast.estimators"), name)
-    raise AttributeError(f"module 'bpls_fast' has no attribute {name!r}")
+    module = _LAZY.get(name) or _ESTIMATORS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'bpls_fast' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -67,7 +67,7 @@ def _show_cuda() -> None:
     print(f"  driver     {runtime.driver()}")
     for number, device in enumerate(runtime.devices()):
         print(f"  device {number}   {', '.join(device.values())}")
-    for what, by in libraries.choice().items():
+    for what, by in libraries.chosen_libraries().items():
         print(f"  {what:<10} {by}")
 
 

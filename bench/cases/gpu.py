@@ -9,7 +9,6 @@ import numpy as np
 
 import bpls_fast as bf
 from bpls_fast import kernels
-from bpls_fast.training.bpls.backward_sweep import corrected
 
 from .. import SMALL
 from ..measure.case import Array, relative_error
@@ -149,7 +148,12 @@ def target(activation: str) -> GpuCase:
         hidden = act.forward(numbers(ROWS, HIDDEN))
         return hidden, numbers(ROWS, OUTPUTS) / 100, numbers(OUTPUTS, HIDDEN) / 100
 
-    return pulled_back("target", activation, make, lambda N, R, M: corrected(N, R, M, act, 1e-3))
+    return pulled_back(
+        "target",
+        activation,
+        make,
+        lambda N, R, M: kernels.target(R, M, N, activation=act.name, margin=1e-3),
+    )
 
 
 def chosen_rows() -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """The GPU backend: the kernels of this package, by the same names, on NVIDIA GPUs. It needs numba-cuda.
 
-Importing it loads nothing of that; the first use does.
+Importing this package does not load numba-cuda; the first use of one of its names does.
 """
 
 from __future__ import annotations

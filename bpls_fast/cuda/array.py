@@ -1,6 +1,6 @@
-"""Arrays on the device, with as much of NumPy's behaviour as the sweeps need: views, rows, sums and products.
+"""Arrays on the device, with as much of NumPy's interface as the fits need: views, rows, sums and products.
 
-`np.asarray` copies one to the host. Other libraries see its memory by `__cuda_array_interface__` and DLPack.
+`np.asarray` copies an array to the host. Other libraries read it in place by `__cuda_array_interface__` and DLPack.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.cuda import dlpack, elements, products, runtime
+from bpls_fast.cuda import dlpack, runtime
+from bpls_fast.cuda.device import elements, products
 
 __all__ = [
     "Array",
     "HostRows",
+    "add_up",
+    "as_matrices",
+    "as_matrix",
     "asarray",
     "column_totals",
-    "each",
+    "device_blocks",
     "empty",
-    "flat",
-    "gather",
-    "matrices",
-    "movable",
-    "parts",
+    "launch_elements",
+    "rows_to_device",
     "take",
     "zeros",
 ]
 
-PART_BYTES = 1 << 28
-"""Rows that do not fit the device are moved there in parts of at most so many bytes."""
+BLOCK_BYTES = 1 << 28
+"""The most bytes of a block of rows, where the rows do not all fit the device."""
 
 LARGEST_SHARE = 0.75
-"""Of the free memory, that rows may take: the rest is for what is computed of them."""
+"""The share of the free memory that rows may take; the rest is for what is computed from them."""
 
 _UFUNCS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply"}
 
@@ -43,7 +44,8 @@ class Array:
 
     Parameters
     ----------
-    data : device array of numba-cuda
+    data : device array
+        As `runtime` creates it.
     """
 
     on_device = True
@@ -53,7 +55,7 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of NumPy's arrays, like what follows."""
+        """The length of every axis."""
         return tuple(self.data.shape)
 
     @property
@@ -72,6 +74,11 @@ class Array:
         """The number of elements."""
         return int(np.prod(self.shape))
 
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements are in the order of rows, without gaps."""
+        return runtime.is_contiguous(self.data)
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -79,8 +86,10 @@ class Array:
         return f"cuda.Array(shape={self.shape}, dtype={self.dtype})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        whole = self if self.data.is_c_contiguous() else self.astype(self.dtype)
-        values = runtime.download(whole.data) if self.size else np.empty(self.shape, self.dtype)
+        contiguous = self if self.is_contiguous else self.copy()
+        values = (
+            runtime.download(contiguous.data) if self.size else np.empty(self.shape, self.dtype)
+        )
         return values if dtype is None else values.astype(dtype, copy=False)
 
     @property
@@ -97,7 +106,7 @@ class Array:
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """Export the memory, or a copy; what was launched so far has ended, so that any stream may read it."""
+        """Export the memory, or a copy, once all launched work has ended, so that any stream may read it."""
         device = self.__dlpack_device__()
         if dl_device not in (None, device):
             raise BufferError(
@@ -105,19 +114,19 @@ class Array:
             )
         exported = self.copy() if copy else self
         runtime.synchronize()
-        return dlpack.export(exported.__cuda_array_interface__, exported, device)
+        return dlpack.export_capsule(exported.__cuda_array_interface__, exported, device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (dlpack.CPU, 0) if runtime.simulated else (dlpack.CUDA, runtime.device_number())
 
     def __getitem__(self, key: Any) -> Array:
-        """Give a view by slices, or a copy of the rows that an array of integers names."""
+        """Return a view by slices, or a copy of the rows with the numbers in an array."""
         if isinstance(key, (np.ndarray, Array)):
             return take(self, key)
         if isinstance(key, tuple) and None in key:
             if self.ndim != 1 or key != (slice(None), None):
                 raise IndexError("a new axis makes a vector a column, [:, None]; expected no other")
-            return Array(_column(self))
+            return Array(_as_column(self))
         return _view(self, key)
 
     def __setitem__(self, key: Any, values: Any) -> None:
@@ -127,13 +136,12 @@ class Array:
         _copy(asarray(values), self[key])
 
     def reshape(self, *shape: Any) -> Array:
-        """Give a view of another shape, or a copy where the array does not lie in one piece."""
-        # numba-cuda would give columns in one piece the strides of rows, without a copy.
-        data = self.data if self.data.is_c_contiguous() else self.copy().data
-        return Array(data.reshape(*shape).bind(data.stream))
+        """Return a view of another shape, or a copy if the array is not contiguous."""
+        contiguous = self if self.is_contiguous else self.copy()
+        return Array(runtime.reshaped(contiguous.data, shape))
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
-        """Give a copy of this dtype, which lies in one piece; without `copy` itself if it has the dtype."""
+        """Return a contiguous copy of this dtype; without `copy`, the array itself if it has the dtype."""
         if not copy and self.dtype == dtype:
             return self
         result = empty(self.shape, dtype)
@@ -141,11 +149,11 @@ class Array:
         return result
 
     def copy(self) -> Array:
-        """Give a copy, which lies in one piece."""
+        """Return a contiguous copy."""
         return self.astype(self.dtype)
 
     def sum(self, dtype: Any = np.float64) -> Any:
-        """Give the sum of all elements, which is made on the device, in float64."""
+        """Return the sum of all elements, computed on the device in float64."""
         total = column_totals("values", self.reshape(self.size, 1), None, None)
         return np.asarray(total)[0, 0].astype(dtype)
 
@@ -182,7 +190,7 @@ class Array:
 
 
 class HostRows:
-    """Rows that do not fit the device: they stay on the host and are moved part by part, whenever they are used."""
+    """Rows that do not fit the device: they stay on the host and are moved block by block whenever they are used."""
 
     on_device = True
 
@@ -197,25 +205,25 @@ class HostRows:
         return np.asarray(self.values, dtype)
 
     def __getitem__(self, key: Any) -> Array | HostRows:
-        return movable(self.values[np.asarray(key) if isinstance(key, Array) else key])
+        return rows_to_device(self.values[np.asarray(key) if isinstance(key, Array) else key])
 
 
 def empty(shape: Any, dtype: Any) -> Array:
-    """Give an array on the device whose values are not set."""
+    """Return an uninitialized array on the device."""
     return Array(runtime.empty(shape, np.dtype(dtype)))
 
 
 def zeros(shape: Any, dtype: Any = np.float64) -> Array:
-    """Give an array of zeros on the device."""
+    """Return an array of zeros on the device."""
     result = empty(shape, dtype)
     if result.size:
-        (out,) = matrices(result)
-        each(elements.fill_kernel(), out, result.dtype.type(0))
+        (out,) = as_matrices(result)
+        launch_elements(elements.fill_kernel(), out, result.dtype.type(0))
     return result
 
 
 def asarray(values: Any) -> Array:
-    """Give what is on the device as it is, without a copy, and move what is not."""
+    """Return an array on the device: without a copy if it is there, else moved."""
     if isinstance(values, Array):
         return values
     kind = None
@@ -226,23 +234,23 @@ def asarray(values: Any) -> Array:
                 f"an array is on CUDA device {number}; expected device {runtime.device_number()}, which is in use"
             )
     interface = getattr(values, "__cuda_array_interface__", None)
-    # An interface without a stream, as torch's, does not say what is to be waited for: DLPack does.
+    # An interface without a stream, like torch's, does not say what to wait for; DLPack does.
     if interface is not None and ("stream" in interface or kind != dlpack.CUDA):
         return Array(runtime.from_interface(interface, values))
     if kind == dlpack.CUDA:
-        # Work of the producer is done before what this stream, 1 for the default one, is given from now on.
+        # The producer makes this stream, 1 for the default one, wait for its work.
         capsule = values.__dlpack__(stream=runtime.stream_handle() or 1)
-        return Array(runtime.from_interface(*dlpack.imported(capsule)))
+        return Array(runtime.from_interface(*dlpack.import_capsule(capsule)))
     if runtime.simulated and kind == dlpack.CPU:
-        return Array(runtime.from_interface(*dlpack.imported(values.__dlpack__())))
+        return Array(runtime.from_interface(*dlpack.import_capsule(values.__dlpack__())))
     return Array(runtime.upload(np.asarray(values)))
 
 
-def movable(values: Any) -> Array | HostRows:
-    """Give rows on the device, or, where it has no room for all of them, rows that go there part by part."""
+def rows_to_device(values: Any) -> Array | HostRows:
+    """Move rows to the device; where it has no room for all of them, return rows that move block by block."""
     if isinstance(values, (Array, HostRows)):
         return values
-    large = isinstance(values, np.ndarray) and values.nbytes > PART_BYTES
+    large = isinstance(values, np.ndarray) and values.nbytes > BLOCK_BYTES
     if large and values.nbytes > LARGEST_SHARE * runtime.free_bytes():
         return HostRows(values)
     try:
@@ -251,66 +259,66 @@ def movable(values: Any) -> Array | HostRows:
         return HostRows(np.asarray(values))
 
 
-def parts(rows: Array | HostRows) -> Iterator[tuple[slice, Array]]:
-    """Give the rows in parts that are on the device, each with its place."""
+def device_blocks(rows: Array | HostRows) -> Iterator[tuple[slice, Array]]:
+    """Yield the rows in blocks on the device, each with its place among the rows."""
     if isinstance(rows, Array):
         yield slice(0, len(rows)), rows
         return
     bytes_of_row = max(1, rows.values[:1].nbytes)
-    size, first = max(1, PART_BYTES // bytes_of_row), 0
+    size, first = max(1, BLOCK_BYTES // bytes_of_row), 0
     while first < len(rows):
         place = slice(first, min(first + size, len(rows)))
         try:
-            part = asarray(rows.values[place])
+            block = asarray(rows.values[place])
         except runtime.OutOfMemoryError:
             if size == 1:
                 raise
             size //= 2
             continue
-        yield place, part
+        yield place, block
         first = place.stop
 
 
-def each(kernel: Any, out: Any, *arguments: Any) -> None:
-    """Launch a kernel of elements for every element of the matrix `out`, its last argument."""
-    runtime.launch(kernel, *elements.spread(*out.shape), *arguments, out)
+def launch_elements(kernel: Any, out: Any, *arguments: Any) -> None:
+    """Launch a kernel for every element of the matrix `out`, its last argument."""
+    runtime.launch(kernel, *elements.element_grid(*out.shape), *arguments, out)
 
 
-def matrices(*arrays: Array) -> tuple[Any, ...]:
-    """Give arrays of one shape, or of one element, for kernels of elements, as `flat` does.
+def as_matrices(*arrays: Array) -> tuple[Any, ...]:
+    """Return arrays of one shape, or of one element, as matrices for `launch_elements`.
 
-    Vectors, and arrays that all lie in one piece, are one column.
+    Vectors become one column, and so do arrays that are all contiguous; others are as of `as_matrix`.
     """
-    if all(array.ndim == 1 or array.data.is_c_contiguous() for array in arrays):
-        return tuple(map(_column, arrays))
-    return tuple(map(flat, arrays))
+    if all(array.ndim == 1 or array.is_contiguous for array in arrays):
+        return tuple(map(_as_column, arrays))
+    return tuple(map(as_matrix, arrays))
 
 
-def flat(array: Array) -> Any:
-    """Give a matrix for kernels: the last axis, and all others as one.
+def as_matrix(array: Array) -> Any:
+    """Return a matrix for kernels: its columns are the last axis, its rows all others.
 
-    It is a view, but for arrays of more than two axes that do not lie in one piece: those must not be written.
+    It is a view, except for arrays of more than two axes that are not contiguous: do not write to those.
     """
     if array.ndim == 2:
         return array.data
-    if array.ndim == 1 and not array.data.is_c_contiguous():
+    if array.ndim == 1 and not array.is_contiguous:
         strides = (array.dtype.itemsize, *array.data.strides)
-        return runtime.strided(array.data, (1, len(array)), strides)
+        return runtime.strided_view(array.data, (1, len(array)), strides)
     width = array.shape[-1] if array.ndim else 1
     return array.reshape(array.size // max(width, 1), width).data
 
 
-def _column(array: Array) -> Any:
-    """Give a vector, or an array in one piece, as a column; a view."""
-    if array.data.is_c_contiguous():
+def _as_column(array: Array) -> Any:
+    """Return a view of a vector, or of a contiguous array, as one column."""
+    if array.is_contiguous:
         return array.reshape(array.size, 1).data
     strides = (*array.data.strides, array.dtype.itemsize)
-    return runtime.strided(array.data, (len(array), 1), strides)
+    return runtime.strided_view(array.data, (len(array), 1), strides)
 
 
 def _view(array: Array, key: Any) -> Array:
-    """Give a view by numbers and slices, for the first axes or all."""
-    # Those of numba-cuda are empty for negative strides, and wrong for columns in one piece with an axis of one.
+    """Return a view by integers and slices, for the first axes or all."""
+    # numba-cuda's views are empty for negative strides, and wrong for Fortran-contiguous arrays with an axis of one.
     keys = key if isinstance(key, tuple) else (key,)
     if len(keys) > array.ndim:
         raise IndexError(f"{len(keys)} indices are given; expected {array.ndim}, one for each axis")
@@ -324,11 +332,11 @@ def _view(array: Array, key: Any) -> Array:
             offset += places.start * stride if places else 0
         else:
             offset += places * stride
-    return Array(runtime.strided(array.data, tuple(shape), tuple(strides), offset))
+    return Array(runtime.strided_view(array.data, tuple(shape), tuple(strides), offset))
 
 
 def take(rows: Array, chosen: Any, out: Array | None = None) -> Array:
-    """Gather rows by their numbers, which are checked on the host."""
+    """Copy rows by their numbers, which are checked on the host."""
     numbers = np.asarray(chosen)
     if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
         raise TypeError(
@@ -342,42 +350,33 @@ def take(rows: Array, chosen: Any, out: Array | None = None) -> Array:
     shape = (len(numbers), *rows.shape[1:])
     if out is not None and out.shape != shape:
         raise ValueError(f"out has shape {out.shape}; expected {shape}")
-    result = empty(shape, rows.dtype) if out is None or not _writable(out) else out
+    result = empty(shape, rows.dtype) if out is None or not _has_matrix_view(out) else out
     if result.size:
         on_gpu = chosen if isinstance(chosen, Array) else asarray(numbers.astype(np.int64))
-        each(elements.take_kernel(), _rows(result), _rows(rows), on_gpu.data)
+        launch_elements(elements.take_kernel(), _as_rows(result), _as_rows(rows), on_gpu.data)
     if out is not None and out is not result:
         _copy(result, out)
     return result if out is None else out
 
 
-def _rows(array: Array) -> Any:
-    """Give a matrix whose rows are those of an array that has some; a view of what is `_writable`."""
+def _as_rows(array: Array) -> Any:
+    """Return a matrix whose rows are those of an array, which is not empty; a view if `_has_matrix_view`."""
     if array.ndim == 2:
         return array.data
     if array.ndim == 1:
-        return _column(array)
+        return _as_column(array)
     return array.reshape(len(array), array.size // len(array)).data
 
 
-def _writable(array: Array) -> bool:
-    """Say whether `flat`, `matrices` and `_rows` give a view, for kernels to write."""
-    return array.ndim <= 2 or bool(array.data.is_c_contiguous())
-
-
-def gather(rows: Array | HostRows, chosen: NDArray[np.intp], out: Array) -> Array:
-    """Gather rows into `out`; those of the host are moved there."""
-    if isinstance(rows, Array):
-        return take(rows, chosen, out)
-    for place, part in parts(HostRows(rows.values[chosen])):
-        _copy(part, out[place])
-    return out
+def _has_matrix_view(array: Array) -> bool:
+    """Return whether `as_matrix`, `as_matrices` and `_as_rows` return a view, to which kernels may write."""
+    return array.ndim <= 2 or array.is_contiguous
 
 
 def column_totals(
     what: str, p: Array, q: Array | None, weight: Array | None, name: str = "identity"
 ) -> Array:
-    """Sum what `elements.column_sums_kernel` says over rows, on the device: one row of float64."""
+    """Sum the terms that `elements.column_sums_kernel` names over rows, on the device: one row of float64."""
     total = zeros((1, p.shape[1]))
     count = -(-len(p) // elements.SUM_ROWS)
     if count:
@@ -406,16 +405,16 @@ def _copy(source: Array, target: Array) -> None:
         raise ValueError(f"values have shape {source.shape}; expected {target.shape}")
     if not target.size:
         return
-    if _writable(source) and _writable(target):
-        values, out = matrices(source, target)
-        each(elements.copy_kernel(), out, values)
+    if _has_matrix_view(source) and _has_matrix_view(target):
+        values, out = as_matrices(source, target)
+        launch_elements(elements.copy_kernel(), out, values)
         return
     for k in range(len(target)):
         _copy(source[k], target[k])
 
 
 def _arithmetic(what: str, a: Any, b: Any, out: Array | None) -> Array:
-    """Compute on the device; numbers take the type of the array beside them, as in NumPy."""
+    """Compute on the device; a number takes the type of the other operand, as in NumPy."""
     dtype = np.result_type(*(x.dtype if isinstance(x, (Array, np.ndarray)) else x for x in (a, b)))
     a, b = _operand(a, dtype), _operand(b, dtype)
     shape = np.broadcast_shapes(a.shape, b.shape)
@@ -426,11 +425,11 @@ def _arithmetic(what: str, a: Any, b: Any, out: Array | None) -> Array:
         raise ValueError(
             f"arrays have shapes {a.shape} and {b.shape}; expected at most two axes, one shape, or a number"
         )
-    result = empty(shape, dtype) if out is None or not _writable(out) else out
+    result = empty(shape, dtype) if out is None or not _has_matrix_view(out) else out
     if result.size:
         operands = (a, b, result)
-        left, right, target = matrices(*operands) if alike else tuple(map(flat, operands))
-        each(elements.arithmetic_kernel(what), target, left, right)
+        left, right, target = as_matrices(*operands) if alike else tuple(map(as_matrix, operands))
+        launch_elements(elements.arithmetic_kernel(what), target, left, right)
     if out is not None and out is not result:
         _copy(result, out)
     return result if out is None else out

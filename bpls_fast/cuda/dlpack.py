@@ -1,4 +1,4 @@
-"""DLPack capsules by hand: numba-cuda neither gives nor takes them. The layout is that of dlpack.h, version 0."""
+"""DLPack capsules for device memory. The structures are those of dlpack.h, version 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CPU", "CUDA", "export", "imported"]
+__all__ = ["CPU", "CUDA", "export_capsule", "import_capsule"]
 
 CPU, CUDA = 1, 2
 _KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}
@@ -51,7 +51,7 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 )
 
 _exported: dict[int, Any] = {}
-"""What must outlive the tensors that others hold: their headers and the arrays behind them."""
+"""What must outlive the tensors that others hold: their structures and the arrays behind them."""
 
 
 def _delete(managed: int) -> None:
@@ -59,7 +59,7 @@ def _delete(managed: int) -> None:
 
 
 def _destroy(capsule: int) -> None:
-    # Whoever took the tensor renamed the capsule and calls the deleter; else it ends here.
+    # A consumer has renamed the capsule and calls the deleter; without one the tensor ends here.
     if _is_valid(capsule, b"dltensor"):
         _exported.pop(_pointer(capsule, b"dltensor"), None)
 
@@ -67,8 +67,8 @@ def _destroy(capsule: int) -> None:
 _deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
 
 
-def export(interface: dict[str, Any], owner: Any, device: tuple[int, int]) -> Any:
-    """Give a capsule for memory of a device that an array interface describes; it keeps `owner` alive."""
+def export_capsule(interface: dict[str, Any], owner: Any, device: tuple[int, int]) -> Any:
+    """Return a capsule for device memory that an array interface describes; it keeps `owner` alive."""
     dtype, shape = np.dtype(interface["typestr"]), interface["shape"]
     strides = interface.get("strides") or _strides(shape, dtype.itemsize)
     numbers = ctypes.c_int64 * max(1, len(shape))
@@ -90,17 +90,17 @@ def export(interface: dict[str, Any], owner: Any, device: tuple[int, int]) -> An
     return _python.PyCapsule_New(address, b"dltensor", _destructor)
 
 
-def imported(capsule: Any) -> tuple[dict[str, Any], Any]:
-    """Take the tensor out of a capsule: give its array interface, and what keeps it alive."""
+def import_capsule(capsule: Any) -> tuple[dict[str, Any], Any]:
+    """Take the tensor out of a capsule; return its array interface, and the object that keeps it alive."""
     address = _pointer(id(capsule), b"dltensor")
     managed = _Managed.from_address(address)
     _python.PyCapsule_SetName(capsule, b"used_dltensor")
     tensor = managed.tensor
     kind = {number: letter for letter, number in _KINDS.items()}.get(tensor.kind)
     delete = _Deleter(managed.deleter) if managed.deleter else None
-    taken = _Taken(address, delete)
+    owner = _ForeignTensor(address, delete)
     if kind is None or tensor.lanes != 1:
-        raise TypeError("the DLPack tensor holds no plain numbers; expected uint8 or floats")
+        raise TypeError("the DLPack tensor does not hold plain numbers; expected uint8 or floats")
     dtype = np.dtype(f"{kind}{tensor.bits // 8}")
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = None
@@ -112,11 +112,11 @@ def imported(capsule: Any) -> tuple[dict[str, Any], Any]:
         "data": ((tensor.data or 0) + tensor.byte_offset, False),
         "strides": strides,
         "version": 3,
-    }, taken
+    }, owner
 
 
-class _Taken:
-    """A tensor of somebody else; its end is told them."""
+class _ForeignTensor:
+    """A tensor of another library, whose deleter is called at the end."""
 
     def __init__(self, address: int, delete: Callable[[int], None] | None) -> None:
         self.address, self.delete = address, delete

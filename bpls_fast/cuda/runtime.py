@@ -1,6 +1,6 @@
-"""The one place that imports numba-cuda: the compiler, memory, streams and devices. Nothing else knows its names.
+"""The only module that imports numba-cuda: compiler, launches, memory, streams and devices.
 
-Under the simulator (NUMBA_ENABLE_CUDASIM=1) every thread of a kernel is Python: blocks and tiles are then small.
+Under the simulator (NUMBA_ENABLE_CUDASIM=1) every thread of a kernel runs in Python: blocks and tiles are then small.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ try:
 except (PackageNotFoundError, ImportError) as error:
     raise ImportError(f"backend 'cuda' needs the package numba-cuda: {PIP}") from error
 
-__all__ = ["PIP", "cuda", "device_function", "dp4a", "kernel", "launch", "require_device"]
+__all__ = ["cuda", "device_function", "dp4a", "kernel", "launch", "require_device"]
 
 simulated = bool(config.ENABLE_CUDASIM)
-"""Whether kernels run in Python, thread by thread."""
+"""Whether the simulator runs the kernels."""
 
 Kernel = Any
 _stream: contextvars.ContextVar[Any] = contextvars.ContextVar("stream", default=0)
@@ -43,18 +43,18 @@ def device_function(function: Callable[..., Any]) -> Any:
 
 
 def launch(compiled: Kernel, grid: int | tuple[int, ...], block: Any, *arguments: Any) -> None:
-    """Run a kernel on the current stream. That a small grid leaves a GPU idle is no news: numba need not warn of it."""
-    told = config.CUDA_LOW_OCCUPANCY_WARNINGS
+    """Run a kernel on the current stream, without numba's warnings about grids too small to fill a GPU."""
+    setting = config.CUDA_LOW_OCCUPANCY_WARNINGS
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     try:
         configured = compiled[grid, block, _stream.get()]
     finally:
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = told
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = setting
     configured(*arguments)
 
 
 def require_device() -> None:
-    """Raise, with the reason, where no GPU answers."""
+    """Raise an error with the reason if no GPU is available."""
     if not cuda.is_available():
         raise RuntimeError(
             f"backend 'cuda' finds no NVIDIA GPU ({why_unavailable()}); on a machine with one: {PIP}"
@@ -62,7 +62,7 @@ def require_device() -> None:
 
 
 def why_unavailable() -> str:
-    """Give what the driver says, in one line."""
+    """Return the driver's error in one line."""
     reason = cuda.cuda_error()
     return " ".join(str(reason).split()).split(". ")[0] if reason else "the driver lists no device"
 
@@ -75,7 +75,7 @@ class OutOfMemoryError(MemoryError):
 
 
 def empty(shape: Any, dtype: Any) -> Any:
-    """Give memory of the device."""
+    """Allocate an array on the device."""
     with _memory_errors():
         return cuda.device_array(shape, dtype, stream=_stream.get())
 
@@ -87,7 +87,7 @@ def upload(values: NDArray[Any]) -> Any:
 
 
 def download(data: Any) -> NDArray[Any]:
-    """Copy an array of the device, which lies in one piece, to the host, when all that writes it has ended."""
+    """Copy a contiguous array of the device to the host, after all work of the stream has ended."""
     stream = _stream.get()
     values: NDArray[Any] = data.copy_to_host(stream=stream)
     synchronize()
@@ -95,12 +95,12 @@ def download(data: Any) -> NDArray[Any]:
 
 
 def free_bytes() -> float:
-    """Give how much memory of the device is free."""
+    """Return the number of free bytes of the device."""
     return np.inf if simulated else float(cuda.current_context().get_memory_info().free)
 
 
-class Described:
-    """Memory of the device by its array interface; `owner` keeps it alive, and is let go with it."""
+class InterfaceOwner:
+    """An object with an array interface for device memory; `owner` keeps that memory alive."""
 
     def __init__(self, interface: dict[str, Any], owner: Any) -> None:
         self.__cuda_array_interface__ = self.__array_interface__ = interface
@@ -108,8 +108,8 @@ class Described:
 
 
 def from_interface(interface: dict[str, Any], owner: Any) -> Any:
-    """Give the device's view of memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
-    described = Described(interface, owner)
+    """Return a device array of the memory that `__cuda_array_interface__` describes; `owner` keeps it alive."""
+    described = InterfaceOwner(interface, owner)
     if simulated:
         view = empty(0, np.uint8)
         view._ary = np.asarray(described)
@@ -118,24 +118,36 @@ def from_interface(interface: dict[str, Any], owner: Any) -> Any:
 
 
 def interface_of(data: Any) -> dict[str, Any]:
-    """Describe memory of the device for others."""
+    """Return the array interface of a device array."""
     described = data._ary.__array_interface__ if simulated else data.__cuda_array_interface__
-    # numba-cuda leaves out strides of 0, too.
-    strides = None if data.is_c_contiguous() else tuple(data.strides)
+    # numba-cuda omits strides of 0, too.
+    strides = None if is_contiguous(data) else tuple(data.strides)
     stream = _handle(data.stream) or None
     return {**described, "strides": strides, "version": 3, "stream": stream}
 
 
-def strided(data: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
-    """Give a view of memory of the device by other strides, which are bytes like the offset."""
+def is_contiguous(data: Any) -> bool:
+    """Return whether the elements of a device array are in the order of rows, without gaps."""
+    return bool(data.is_c_contiguous())
+
+
+def reshaped(data: Any, shape: tuple[Any, ...]) -> Any:
+    """Return a view of another shape; the array must be contiguous, which numba-cuda does not check."""
+    return data.reshape(*shape).bind(data.stream)
+
+
+def strided_view(
+    data: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
+) -> Any:
+    """Return a view of a device array with other strides and an offset, all in bytes."""
     interface = interface_of(data)
     address, read_only = interface["data"]
     place = {"shape": shape, "strides": strides, "data": (address + offset, read_only)}
     return from_interface({**interface, **place, "stream": None}, data).bind(data.stream)
 
 
-def extent(data: Any) -> tuple[int, int]:
-    """Give the addresses of the first byte of an array and of the one after its last; it must have elements."""
+def address_range(data: Any) -> tuple[int, int]:
+    """Return the address of the first byte of an array, which is not empty, and that after its last."""
     address = interface_of(data)["data"][0]
     spans = [(n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)]
     last = address + sum(max(0, span) for span in spans)
@@ -149,9 +161,9 @@ def _memory_errors() -> Iterator[None]:
     except Exception as error:
         if "OUT_OF_MEMORY" not in f"{type(error).__name__} {error}".upper():
             raise
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise OutOfMemoryError(
-            f"the GPU has no room for what a call needs ({said}); give it fewer rows, or backend='cpu'"
+            f"the GPU has not enough memory for this call ({reason}); use fewer rows, or backend='cpu'"
         ) from error
 
 
@@ -160,7 +172,7 @@ def _memory_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stream(on: Any) -> Iterator[None]:
-    """Run what the block launches on a stream: one of numba-cuda, torch or CuPy, any `__cuda_stream__`, or a handle."""
+    """Run all launches of the block on a stream of numba-cuda, torch or CuPy, any `__cuda_stream__`, or a handle."""
     token = _stream.set(_as_stream(on))
     try:
         yield
@@ -182,7 +194,7 @@ def _as_stream(on: Any) -> Any:
 
 
 def stream_handle() -> int:
-    """Give the handle of the current stream, 0 for the default one."""
+    """Return the handle of the current stream, 0 for the default one."""
     return _handle(_stream.get())
 
 
@@ -192,7 +204,7 @@ def _handle(of_stream: Any) -> int:
 
 
 def synchronize() -> None:
-    """Wait for all that the current stream was given."""
+    """Wait for all work on the current stream."""
     current = _stream.get()
     if current == 0:
         cuda.synchronize()
@@ -211,7 +223,7 @@ def devices() -> list[dict[str, str]]:
 
 
 def device_number() -> int:
-    """Give the number of the device that is in use."""
+    """Return the number of the device in use."""
     return 0 if simulated else int(cuda.get_current_device().id)
 
 
@@ -230,7 +242,7 @@ def _describe(device: Any) -> dict[str, str]:
 
 
 def driver() -> str:
-    """Name the version of the CUDA driver, or why there is none."""
+    """Return the version of the CUDA driver, or why there is none."""
     if not cuda.is_available():
         return why_unavailable()
     if simulated:
@@ -238,11 +250,11 @@ def driver() -> str:
     return ".".join(map(str, cuda.cudadrv.driver.driver.get_version()))
 
 
-# ---- an instruction that numba-cuda has no name for
+# ---- an instruction that numba-cuda does not offer
 
 
 def _dp4a_in_python(a: Any, b: Any, c: Any) -> Any:
-    """Give c plus the dot product of the four bytes of a with those of b, all unsigned."""
+    """Return c plus the dot product of the four bytes of a and b, all unsigned."""
     a, b, total = int(a), int(b), int(c)
     for shift in (0, 8, 16, 24):
         total += (a >> shift & 255) * (b >> shift & 255)
@@ -259,7 +271,7 @@ def _dp4a_intrinsic() -> Any:
 
     @intrinsic
     def dp4a(_typing: Any, a: Any, b: Any, c: Any) -> Any:
-        """Give c plus the dot product of the four bytes of a with those of b, all unsigned."""
+        """Return c plus the dot product of the four bytes of a and b, all unsigned."""
 
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             word = ir.IntType(32)

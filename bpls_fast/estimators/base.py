@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
-from bpls_fast.network.network import Network, check_finite
+from bpls_fast.kernels import check_finite
+from bpls_fast.network.network import Network
 from bpls_fast.training.data import Samples, float_of
 from bpls_fast.training.methods import METHODS, Method
 from bpls_fast.training.refined.stream import Stream

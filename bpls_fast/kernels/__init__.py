@@ -1,48 +1,54 @@
 """The kernels: Gram matrices, layer solves and the forward product, on the compiled core.
 
-Every function checks its arguments, names the one that is wrong, and changes none of them. The GIL
-is released while it works, and the bits of a result do not depend on the number of threads. Arrays
-go in as they lie in memory: any strides, read-only or not, without a copy.
+This package is the only door to the compiled extension. Every function checks its arguments, names the one that is
+wrong, and changes none of them. It releases the GIL while it works, and the bits of its result do not depend on the
+number of threads. Arrays are read in place: any strides, read-only or not, without a copy.
 
 Arguments that all of them share
 --------------------------------
 backend : {"auto", "cpu", "cuda"}
-    Where the call runs: "auto" where its arrays are. Arrays of the GPU are read without a copy and give arrays of the
-    GPU (`bpls_fast.cuda.Array`); with "cuda" NumPy's are moved there, and the result back.
+    Where the call runs; "auto" is where its arrays are. Arrays of the GPU are read without a copy, and their results
+    are arrays of the GPU (`bpls_fast.cuda.Array`). With "cuda", NumPy's arrays are moved there and the result back.
 n_threads : int, optional
-    Threads of this call on the CPU. The default is `BPLS_NUM_THREADS` where that is set, else OpenMP's maximum,
+    Threads of this call on the CPU. The default is `BPLS_NUM_THREADS` if that is set, else OpenMP's maximum,
     and never more than a limit that threadpoolctl has lowered since the import. In a forked child
     it is always one.
 
 Errors that all of them raise
 -----------------------------
 TypeError
-    An array of another dtype than those named, or an argument that is no number where one is due.
+    An array has another dtype than those named, or an argument is not a number where one is expected.
 ValueError
-    A shape that does not fit, or no columns.
+    A shape does not fit, or there are no columns.
 NonFiniteError
-    NaN or infinity in an argument, or finite values whose products overflow, except in `linear`, which returns the
-    infinities of IEEE arithmetic. It is a ValueError.
+    An argument holds NaN or infinity, or the products of its finite values overflow; `linear` returns the infinities of
+    IEEE arithmetic instead. It is a ValueError.
 """
 
-from bpls_fast._core import NonFiniteError
+from bpls_fast._core import NonFiniteError, PackedNetwork
 from bpls_fast.kernels.activations import Activation, activations
-from bpls_fast.kernels.products import cross, gram, linear, residual, tangent
-from bpls_fast.kernels.reductions import column_sums, missed
+from bpls_fast.kernels.layers import linear, linear_bytes, residual, tangent, target
+from bpls_fast.kernels.products import cross, gram
+from bpls_fast.kernels.rows import check_finite, column_sums, missed, take_rows
 from bpls_fast.kernels.systems import solve, solve_batched, solve_layer
 
 __all__ = [
     "Activation",
     "NonFiniteError",
+    "PackedNetwork",
     "activations",
+    "check_finite",
     "column_sums",
     "cross",
     "gram",
     "linear",
+    "linear_bytes",
     "missed",
     "residual",
     "solve",
     "solve_batched",
     "solve_layer",
+    "take_rows",
     "tangent",
+    "target",
 ]

@@ -1,17 +1,17 @@
 """The activations by name: forward, inverse and derivatives on the compiled core.
 
-They take float32 and float64 arrays of any shape and strides and give new arrays of the same shape and
-dtype, on the GPU if that is where they are. NaN gives NaN; an infinity gives the limit.
+They take float32 and float64 arrays of any shape and strides and return new arrays of the same shape and dtype, on the
+GPU if their arguments are there. NaN propagates; at an infinity the result is the limit.
 
-Accuracy, at every instruction-set level, for float32 (forward: tested with every float32 there is) and for
-float64 (tested on dense samples), in units of the last place (ULP):
+Accuracy at every instruction-set level, in units in the last place (ULP); `forward` is tested with every float32,
+the others, and float64, on dense samples:
 
 - `forward` and `derivative` are within 3 ULP of the exact value, subnormal results included;
-- `inverse` is within 4 ULP of the larger of |z| and |n|: where z passes through zero and n does not, the
-  last place of n decides;
-- softmax: the rounding of z - max(z) counts like an error of z. An element of `forward` is off by at most
-  max(z) - min(z) + 6 machine epsilons of itself, an element of `inverse` by at most 6 machine epsilons of
-  the largest |log(n)| of its row. Sums run in double, but for the first two additions.
+- `inverse` is within 4 ULP of the larger of |z| and |n|: where z passes through zero and n does not, the last place
+  of n decides;
+- softmax: the rounding of z - max(z) counts as an error of z. The relative error of an element of `forward` is at most
+  max(z) - min(z) + 6 machine epsilons; the error of an element of `inverse` is at most 6 machine epsilons of the
+  largest |log(n)| of its row. Sums run in double, except for the first two additions.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
@@ -31,14 +32,14 @@ Interval = tuple[float, float]
 
 
 class Activation(NamedTuple):
-    """An activation function: a name, its two intervals, and the functions between them.
+    """An activation function: its name, its domain and range, and the functions between them.
 
     Attributes
     ----------
     name : str
-        What `linear` and the networks call it.
+        Its name in `linear` and in networks.
     domain : (float, float)
-        The z on which `inverse(forward(z))` is z again (softmax: z less the mean of its row).
+        The z for which `inverse(forward(z))` is z (softmax: z less the mean of its row).
     range : (float, float)
         The values that `forward` takes, or comes arbitrarily close to.
     injective : bool
@@ -61,78 +62,89 @@ class Activation(NamedTuple):
     injective: bool
 
     def forward(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """Give act(z). Softmax runs along the last axis; a row with +inf, or of -inf only, is NaN."""
+        """Return act(z). Softmax runs along the last axis; a row with +inf, or with -inf only, becomes NaN."""
         if (gpu := device_kernels("auto", z)) is not None:
-            on_gpu: NDArray[Any] = gpu.forward(self.name, z)
-            return on_gpu
+            return gpu.activations[self.name].forward(z)
         return _core.forward(self.name, z, n_threads)
 
     def inverse(
         self, n: ArrayLike, *, margin: float | None = None, n_threads: int | None = None
     ) -> NDArray[Any]:
-        """Give the z with act(z) = n, after clipping n into the range.
+        """Return the z with act(z) = n, after clipping n into the range.
 
-        Values are clipped to at least `margin` inside every finite end of the range that `forward` only
-        comes close to: sigmoid to [margin, 1 - margin], tanh to ±(1 - margin), elu to -1 + margin,
-        softplus to margin, softminus to -margin, softmax to margin from below alone (a common factor of a
-        row is but a constant of its logs, so its values may be of any size). ReLU is clipped to its end 0 itself,
-        which it reaches, and gives the z of least magnitude. Softmax gives the z whose row has mean zero.
-        An infinite end passes infinities through.
+        Values are kept at least `margin` away from every finite end of the range that `forward` does not reach:
+        sigmoid is clipped to [margin, 1 - margin], tanh to ±(1 - margin), elu from -1 + margin on, softplus from
+        margin on, softminus up to -margin, softmax from margin on (only from below: a common factor of a row is a
+        constant of its logs, so its values may have any size). ReLU reaches its end 0: it is clipped there, and the
+        result is the z of least magnitude. For softmax the result is the z whose row has mean zero. At an infinite
+        end infinities pass through.
 
         Parameters
         ----------
         n : array of float32 or float64
         margin : float, optional
-            Above 0 and below 0.5; by default the machine epsilon of the dtype. Next to ±1 no margin is
-            smaller than the spacing of the floats there.
+            Above 0 and below 0.5; by default the machine epsilon of the dtype. Next to ±1 it is at least the spacing of
+            the floats there.
         n_threads : int, optional
             Threads of this call.
         """
         if (gpu := device_kernels("auto", n)) is not None:
-            on_gpu: NDArray[Any] = gpu.inverse(self.name, n, margin)
-            return on_gpu
+            return gpu.activations[self.name].inverse(n, margin=margin)
         return _core.inverse(self.name, n, margin, n_threads)
 
     def derivative(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """Give d act(z)_i / d z_i at z; of softmax the diagonal of the Jacobian, n(1 - n).
+        """Return d act(z)_i / d z_i at z; for softmax the diagonal of the Jacobian, n(1 - n).
 
-        At its kink ReLU gives 0 and leaky ReLU its slope below, 0.01.
+        At the kink the derivative is that from below: 0 for ReLU, 0.01 for leaky ReLU.
         """
         if (gpu := device_kernels("auto", z)) is not None:
-            on_gpu: NDArray[Any] = gpu.derivative(self.name, z)
-            return on_gpu
+            return gpu.activations[self.name].derivative(z)
         return _core.derivative(self.name, z, n_threads)
 
     def jacobian(self, v: ArrayLike, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """Give J v for the Jacobian J, a symmetric matrix, at the z with act(z) = n; it takes n, not z.
+        """Return J v for the Jacobian J at the z with act(z) = n; the argument is n, not z.
 
-        J is diagonal, but for softmax along the last axis: diag(n) - n nᵀ.
+        J is symmetric: diagonal, except for softmax, where it is diag(n) - n nᵀ along the last axis.
 
         Parameters
         ----------
         v, n : arrays of float32 or float64
-            Of one shape and dtype.
+            With the same shape and dtype.
         n_threads : int, optional
             Threads of this call.
         """
         if (gpu := device_kernels("auto", v, n)) is not None:
-            on_gpu: NDArray[Any] = gpu.jacobian(self.name, v, n)
-            return on_gpu
+            return gpu.activations[self.name].jacobian(v, n)
         return _core.jacobian(self.name, v, n, n_threads)
 
-    def squared_slopes(self, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[float64]:
-        """Give, for each column of the values n, a matrix, the sum over rows of the squared diagonal of `jacobian`.
+    def squared_slopes(
+        self,
+        n: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> NDArray[float64]:
+        """Return, for each column, the sum over rows of the squared diagonal of `jacobian` at the values n.
 
         Parameters
         ----------
         n : (d, m) array of float32 or float64
+        sample_weight : (d,) array of float32 or float64, optional
+            Weights of the rows in these sums.
         n_threads : int, optional
             Threads of this call.
         """
         if (gpu := device_kernels("auto", n)) is not None:
-            on_gpu: NDArray[float64] = gpu.squared_slopes(self.name, n)
-            return on_gpu
-        return _core.squared_slopes(self.name, n, n_threads)
+            return gpu.activations[self.name].squared_slopes(n, sample_weight=sample_weight)
+        if sample_weight is None:
+            return _core.squared_slopes(self.name, n, n_threads)
+        n = np.asarray(n)
+        ones = np.ones_like(n)
+        is_softmax = self.name == "softmax"
+        slope = n * (ones - n) if is_softmax else self.jacobian(ones, n, n_threads=n_threads)
+        weights = np.asarray(sample_weight)
+        sums: NDArray[float64] = np.einsum("i,ij,ij->j", weights, slope, slope, dtype=float64)
+        return sums
 
 
 activations = MappingProxyType(

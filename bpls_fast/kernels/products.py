@@ -1,17 +1,16 @@
-"""Products of rows of data: Gram matrices, cross products and layers forward."""
+"""Sums over rows of products of columns: Gram matrices and cross products."""
 
 from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 from bpls_fast.kernels.backend import device_kernels
 
-__all__ = ["cross", "gram", "linear", "residual", "tangent"]
+__all__ = ["cross", "gram"]
 
 
 @overload
@@ -49,18 +48,18 @@ def gram(
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> Any:
-    """Gram matrix AᵀA, and with B the cross product AᵀB in the same pass over A.
+    """Return the Gram matrix AᵀA, and with B the cross product AᵀB from the same pass over A.
 
     Parameters
     ----------
     A : (d, n) array of uint8, float32 or float64
-        The data, one row per sample. No row at all gives zeros.
+        The data, one row per sample. Without rows the sums are zero.
     B : (d, m) array of float32 or float64, optional
         The targets.
     bias : bool
         As if A had a last column of ones.
     scale : float or (n,) array of float32 or float64, optional
-        As if every column of A were multiplied by its factor, finite; not the column of ones.
+        Finite factors: as if every column of A, but not the column of ones, were multiplied by its own.
     center : bool
         As if the mean of every column of A, weighted by `sample_weight`, were subtracted first:
         (A - mean) * scale.
@@ -74,25 +73,23 @@ def gram(
     G : (n + bias, n + bias) array of float64
         Full and exactly symmetric.
     C : (n + bias, m) array of float64
-        Only where B is given.
+        Only if B is given.
 
     Notes
     -----
-    uint8 without weights is exact. float32 (and uint8 with weights) is accumulated in float32 over
-    256 rows and in float64 across these blocks: an entry is off by less than 1.6e-5 times the sum of
-    the magnitudes of its products, and by about 1e-7 of it on ordinary data; weights are rounded to
-    float32, and products below its smallest normal number, 1.2e-38, may vanish. float64 runs in
-    float64. C runs in float32 if neither A nor B is float64.
+    uint8 without weights is exact. float32 (and uint8 with weights) is accumulated in float32 over blocks of 256 rows
+    and in float64 across blocks. The error of an entry is below 1.6e-5 times the sum of the magnitudes of its products,
+    and about 1e-7 times that sum on ordinary data. Weights are rounded to float32, and products below its smallest
+    normal number, 1.2e-38, may vanish. float64 is accumulated in float64. C is accumulated in float32 unless A or B is
+    float64.
 
-    `scale` and `center` act on the finished float64 sums and take no time. So the error of a centred
-    entry is relative to the sums that are not centred: of two columns whose means are k and l times
-    their standard deviations, in G or in C, it grows by a factor of 1 + kl. That is nothing for uint8
-    without weights and little for float64; of float32 (in C too, if only A is float32) with a kl above
-    1000 subtract the means yourself, those of B too. All weights zero: there is no mean, and nothing is
-    subtracted.
+    `scale` and `center` are applied to the finished float64 sums and cost nothing. The error of a centred entry is
+    therefore relative to the sums before centring: for two columns whose means are k and l times their standard
+    deviations it grows by a factor of 1 + kl, in G and in C. This does not matter for uint8 without weights and rarely
+    for float64. For float32 (in C also if only A is float32) with kl above 1000, subtract the means first, also those
+    of B. If all weights are zero there is no mean, and nothing is subtracted.
 
-    Columns of A that are zero over a few thousand rows, as the borders of images are, are left out of
-    the work on these rows.
+    Columns of A that are zero over a few thousand rows, such as the borders of images, are skipped on these rows.
 
     Examples
     --------
@@ -114,10 +111,7 @@ def gram(
            [2., 2.]])
     """
     if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
-        on_gpu: Any = gpu.gram(
-            A, B, bias=bias, scale=scale, center=center, sample_weight=sample_weight
-        )
-        return on_gpu
+        return gpu.gram(A, B, bias=bias, scale=scale, center=center, sample_weight=sample_weight)
     return _core.gram(A, B, bias, scale, center, sample_weight, n_threads)
 
 
@@ -131,7 +125,7 @@ def cross(
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
-    """Cross product AᵀD alone, in one pass over A.
+    """Return the cross product AᵀD, in one pass over A.
 
     Parameters
     ----------
@@ -140,7 +134,7 @@ def cross(
     bias : bool
         As if A had a last column of ones.
     scale : float or (n,) array of float32 or float64, optional
-        As if every column of A were multiplied by its factor, finite; not the column of ones.
+        Finite factors: as if every column of A, but not the column of ones, were multiplied by its own.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0: AᵀWD.
     backend, n_threads
@@ -149,7 +143,7 @@ def cross(
     Returns
     -------
     (n + bias, m) array of float64
-        With the accuracy that `gram` states for C.
+        As accurate as C of `gram`.
 
     Examples
     --------
@@ -160,141 +154,5 @@ def cross(
            [42.]])
     """
     if (gpu := device_kernels(backend, A, D, sample_weight)) is not None:
-        on_gpu: NDArray[float64] = gpu.cross(
-            A, D, bias=bias, scale=scale, sample_weight=sample_weight
-        )
-        return on_gpu
+        return gpu.cross(A, D, bias=bias, scale=scale, sample_weight=sample_weight)
     return _core.cross(A, D, bias, scale, sample_weight, n_threads)
-
-
-def linear(
-    A: ArrayLike,
-    W: ArrayLike,
-    *,
-    bias: bool = False,
-    activation: str = "identity",
-    out: NDArray[Any] | None = None,
-    check_finite: bool = True,
-    backend: str = "auto",
-    n_threads: int | None = None,
-) -> NDArray[Any]:
-    """One layer forward, act(A W + b), in one pass over A.
-
-    Parameters
-    ----------
-    A : (d, n) array of uint8, float32 or float64
-    W : (n + bias, m) array of float32 or float64
-        With `bias`, its last row is b.
-    bias : bool
-        Whether W has that last row.
-    activation : str
-        A name of `bpls_fast.activations`.
-    out : (d, m) array, optional
-        Where to write: C-contiguous, of the result's dtype, apart from A and W in memory. It is left
-        as it was if the call raises; A is read once more for that.
-    check_finite : bool
-        Whether NaN and infinities in A and W are refused. Without it they go into the result, as in
-        IEEE arithmetic.
-    backend, n_threads
-        Where the call runs, and its threads.
-
-    Returns
-    -------
-    (d, m) array
-        `out` where given. float64 if A or W is, else float32. A row's bits do not depend on the rows
-        around it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import bpls_fast as bf
-    >>> bf.linear(np.array([[1.0, -1.0]]), np.array([[2.0, 1.0], [1.0, 3.0]]), activation="relu")
-    array([[1., 0.]])
-    """
-    if (gpu := device_kernels(backend, A, W, out)) is not None:
-        on_gpu: NDArray[Any] = gpu.linear(
-            A, W, bias=bias, activation=activation, out=out, check_finite=check_finite
-        )
-        return on_gpu
-    return _core.linear(A, W, bias, activation, out, check_finite, n_threads)
-
-
-def tangent(
-    A: ArrayLike,
-    W: ArrayLike,
-    N: NDArray[Any],
-    *,
-    bias: bool = False,
-    activation: str = "identity",
-    out: NDArray[Any] | None = None,
-    check_finite: bool = True,
-    backend: str = "auto",
-    n_threads: int | None = None,
-) -> NDArray[Any]:
-    """Differentiate through one layer: J (A W + b), in one pass over A.
-
-    J is the Jacobian of the activation where it has the values N. So a change dW of a layer's weights changes its
-    values by `tangent(A, dW, N)`, and a change dA of what enters it by `tangent(dA, W, N)`. J is symmetric:
-    `tangent(R, W.T, N)`, with the weights W of the layer above, pulls residuals R back to the pre-activations.
-
-    Parameters
-    ----------
-    A : (d, n) array of uint8, float32 or float64
-    W : (n + bias, m) array of float32 or float64
-        With `bias`, its last row is b.
-    N : (d, m) array
-        What the activation gave: C-contiguous, of the result's dtype.
-    bias : bool
-        Whether W has that last row.
-    activation : str
-        A name of `bpls_fast.activations`.
-    out, check_finite, backend, n_threads
-        As in `linear`.
-
-    Returns
-    -------
-    (d, m) array
-        `out` where given. float64 if A or W is, else float32.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import bpls_fast as bf
-    >>> A, W, dW = np.array([[1.0, 2.0]]), np.array([[0.5], [0.1]]), np.array([[1e-6], [0.0]])
-    >>> N = bf.linear(A, W, activation="tanh")
-    >>> bool(abs(bf.linear(A, W + dW, activation="tanh") - N - bf.tangent(A, dW, N, activation="tanh")) < 1e-11)
-    True
-    """
-    if (gpu := device_kernels(backend, A, W, N, out)) is not None:
-        on_gpu: NDArray[Any] = gpu.tangent(
-            A, W, N, bias=bias, activation=activation, out=out, check_finite=check_finite
-        )
-        return on_gpu
-    return _core.tangent(A, W, N, bias, activation, out, check_finite, n_threads)
-
-
-def residual(
-    A: ArrayLike,
-    W: ArrayLike,
-    B: NDArray[Any],
-    *,
-    bias: bool = False,
-    out: NDArray[Any] | None = None,
-    check_finite: bool = True,
-) -> NDArray[Any]:
-    """Give B - (A W + b), in `out` where given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bpls_fast.kernels import residual
-    >>> residual(np.eye(2), np.ones((2, 1)), np.array([[3.0], [1.0]]))
-    array([[2.],
-           [0.]])
-    """
-    if (gpu := device_kernels("auto", A, W, B)) is not None:
-        on_gpu: NDArray[Any] = gpu.residual(A, W, B, bias=bias, out=out, check_finite=check_finite)
-        return on_gpu
-    R = linear(A, W, bias=bias, out=out, check_finite=check_finite)
-    np.subtract(B, R, out=R)
-    return R

@@ -1,4 +1,4 @@
-"""Regularized linear systems, solved by Cholesky: one, a layer's, or many of one size."""
+"""Regularized linear systems, solved by Cholesky: one system, that of a layer, or many of one size."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def solve(
     eps : float
         The ridge, finite and >= 0.
     relative : bool
-        Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale
-        of the data, or absolute.
+        Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale of the data.
     backend, n_threads
         Where the call runs, and its threads.
 
@@ -43,8 +42,8 @@ def solve(
     Raises
     ------
     numpy.linalg.LinAlgError
-        A pivot is not above n·2⁻⁵² times its diagonal entry, so nothing of it but rounding error is
-        left. The message names the pivot and what to do.
+        A pivot is at most n·2⁻⁵² times its diagonal entry: only rounding error is left of it. The message names the
+        pivot and the remedy.
 
     Examples
     --------
@@ -55,8 +54,7 @@ def solve(
            [2. ]])
     """
     if (gpu := device_kernels(backend, G, C)) is not None:
-        on_gpu: NDArray[float64] = gpu.solve(G, C, eps=eps, relative=relative)
-        return on_gpu
+        return gpu.solve(G, C, eps=eps, relative=relative)
     return _core.solve(G, C, eps, relative, n_threads)
 
 
@@ -71,14 +69,14 @@ def solve_layer(
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
-    """Weights of one layer: the least-squares solution of A W = B, `gram` and `solve` in one call.
+    """Return the weights of one layer: the least-squares solution of A W = B, `gram` and `solve` in one call.
 
     Parameters
     ----------
     A : (d, n) array of uint8, float32 or float64
-        What enters the layer.
+        The inputs of the layer.
     B : (d, m) array of float32 or float64
-        What should leave it.
+        Its targets.
     bias : bool
         Whether the layer has a bias: the last row of the result.
     eps, relative
@@ -107,10 +105,9 @@ def solve_layer(
            [1.]])
     """
     if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
-        on_gpu: NDArray[float64] = gpu.solve_layer(
+        return gpu.solve_layer(
             A, B, bias=bias, eps=eps, relative=relative, sample_weight=sample_weight
         )
-        return on_gpu
     return _core.solve_layer(A, B, bias, eps, relative, sample_weight, n_threads)
 
 
@@ -152,6 +149,5 @@ def solve_batched(
     array([0.5 , 0.25])
     """
     if (gpu := device_kernels(backend, G, C)) is not None:
-        on_gpu: NDArray[float64] = gpu.solve_batched(G, C, eps=eps, relative=relative)
-        return on_gpu
+        return gpu.solve_batched(G, C, eps=eps, relative=relative)
     return _core.solve_batched(G, C, eps, relative, n_threads)

@@ -1,4 +1,4 @@
-"""Networks: sizes, activations, weights, prediction, and the formats they are exported to. Nothing here trains."""
+"""Networks: layer sizes, activations, weights, prediction and file formats. Nothing here trains."""
 
 from bpls_fast.network.network import Network
 from bpls_fast.network.predictor import Predictor

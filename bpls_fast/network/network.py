@@ -1,50 +1,54 @@
-"""The network: layer sizes, activations, weights, and the forward pass. It knows nothing of how it is trained.
+"""The network: layer sizes, activations, weights, and the forward pass. Nothing here trains it.
 
-Weights are float64 matrices with one column per neuron; with a bias their last row belongs to it. The arithmetic
-follows the data: float64 rows run in float64, float32 and uint8 rows in float32.
+Weights are float64 matrices with one column per neuron; with a bias, the last row is the bias. The arithmetic
+follows the data: float64 rows are computed in float64, float32 and uint8 rows in float32.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast import _core
-from bpls_fast.kernels import NonFiniteError, linear
-from bpls_fast.kernels.activations import Activation, activations
+from bpls_fast.kernels import NonFiniteError, PackedNetwork, check_finite, linear
 from bpls_fast.kernels.backend import (
-    device_kernels,
     on_device,
+    require_backend,
     split_on_out_of_memory,
     to_backend,
-    to_device_of,
     to_numpy,
 )
+from bpls_fast.network.arguments import (
+    ActivationName,
+    as_matrix,
+    checked_activations,
+    checked_bias,
+    checked_scale,
+    checked_sizes,
+    random_weights,
+)
+from bpls_fast.network.formats.methods import FormatMethods
 
 if TYPE_CHECKING:
     from bpls_fast.network.formats.parts import Parts
     from bpls_fast.training.cost import Cost
 
-__all__ = ["Network"]
-
-ActivationName = str | Activation
+__all__ = ["Network", "scaled_inputs"]
 
 BYTE_SCALE = 1 / 255
-"""What rows of uint8 are multiplied by, so that pixels lie between 0 and 1."""
+"""The factor of uint8 rows: pixels become numbers between 0 and 1."""
 
 
-class Network:
+class Network(FormatMethods):
     """A fully-connected feed-forward network.
 
     Parameters
     ----------
     layer_sizes : sequence of int
-        Inputs, neurons of every hidden layer, outputs: at least two numbers.
+        The number of inputs, of neurons in every hidden layer, and of outputs: at least two numbers.
     activation : str, Activation or sequence of them
         The activation of the hidden layers, or one for each of them; names or values of `bpls_fast.activations`.
     output_activation : str or Activation
@@ -52,20 +56,20 @@ class Network:
     bias : bool
         Whether the layers have biases.
     seed : int, sequence of int, numpy.random.Generator or None
-        What the initial weights are drawn with. The same number gives the same weights; None other ones each time.
+        The seed of the initial weights, as for `numpy.random.default_rng`. None draws other weights each time.
     low, high : float
         The initial weights are uniform on [low, high].
     input_scale : float, optional
-        What every input is multiplied by on its way into the first layer. By default 1/255 for rows of uint8 and 1 for
-        floats; training fixes it, so that a network trained on bytes takes the same numbers as floats, too.
+        The factor of every input. By default it is 1/255 for rows of uint8 and 1 for floats. Training sets it, so that
+        a network trained on bytes accepts the same numbers as floats.
 
     Attributes
     ----------
     layer_sizes : tuple of int
     activations : tuple of Activation
-        One for each layer, the last one of the outputs.
+        One for each layer, the last one that of the outputs.
     backend : str
-        Where it runs, "cpu" or "cuda"; `to` chooses.
+        Where it runs, "cpu" or "cuda"; set it by `to`.
     bias : bool
     input_scale : float or None
     classes : array or None
@@ -98,24 +102,10 @@ class Network:
         *,
         input_scale: float | None = None,
     ) -> None:
-        self._shape(layer_sizes, activation, output_activation, bias, input_scale)
-        try:
-            ordered = bool(np.isfinite(low) and np.isfinite(high - low) and low <= high)
-        except TypeError:
-            ordered = False
-        if not ordered:
-            raise ValueError(
-                f"low and high are {low!r} and {high!r}; expected finite numbers, low <= high"
-            )
-        try:
-            random = np.random.default_rng(seed)
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"seed is {seed!r}; expected whole numbers >= 0, a Generator or None: {error}"
-            ) from error
-        self._weights = [random.uniform(low, high, shape) for shape in self.weight_shapes]
+        self._set_architecture(layer_sizes, activation, output_activation, bias, input_scale)
+        self._weights = random_weights(self.weight_shapes, seed, low, high)
 
-    def _shape(
+    def _set_architecture(
         self,
         layer_sizes: Sequence[int],
         activation: ActivationName | Sequence[ActivationName],
@@ -124,12 +114,10 @@ class Network:
         input_scale: float | None,
     ) -> None:
         """Set all but the weights."""
-        self.layer_sizes = _checked_sizes(layer_sizes)
-        self.activations = _checked_activations(activation, output_activation, self.layer_sizes)
-        if not isinstance(bias, (bool, np.bool_)):
-            raise TypeError(f"bias is {bias!r}; expected True or False")
-        self.bias = bool(bias)
-        self.input_scale = _checked_scale(input_scale)
+        self.layer_sizes = checked_sizes(layer_sizes)
+        self.activations = checked_activations(activation, output_activation, self.layer_sizes)
+        self.bias = checked_bias(bias)
+        self.input_scale = checked_scale(input_scale)
         self.classes: NDArray[Any] | None = None
 
     @property
@@ -142,10 +130,10 @@ class Network:
 
     @property
     def weights(self) -> list[NDArray[np.float64]]:
-        """The weights, first layer first. Assigning checks shapes and values and copies.
+        """The weights, first layer first. Assignment checks shapes and values and copies them.
 
-        Get them anew before changing numbers inside them: `predict_one` keeps its own form of the weights from call to
-        call, and gives it up when they are asked for or assigned.
+        To change numbers in place, get this attribute again before each change: `predict_one` keeps a packed copy of
+        the weights, which is dropped when this attribute is read or assigned.
         """
         self.__dict__.pop("_packed", None)
         return self._weights
@@ -164,13 +152,13 @@ class Network:
         self._weights = given
 
     def with_weights(self, weights: Sequence[NDArray[np.float64]]) -> Network:
-        """Give a network like this one with other weights."""
+        """Return a copy of this network with other weights."""
         other = copy.copy(self)
         other.weights = list(weights)
         return other
 
     def forward(self, X: ArrayLike) -> NDArray[Any]:
-        """Give the outputs, one row for each row of X.
+        """Return the outputs, one row for each row of X.
 
         Parameters
         ----------
@@ -182,32 +170,32 @@ class Network:
         (d, outputs) array
             float64 if X is, else float32.
         """
-        return self._last(X, [a.name for a in self.activations])
+        return self._outputs(X, [a.name for a in self.activations])
 
     def decision(self, X: ArrayLike) -> NDArray[Any]:
-        """Give the outputs before the output activation; the largest names the class."""
-        return self._last(X, [*(a.name for a in self.activations[:-1]), "identity"])
+        """Return the outputs before the output activation; the class is that of the largest."""
+        return self._outputs(X, [*(a.name for a in self.activations[:-1]), "identity"])
 
     def layer_inputs(self, X: ArrayLike) -> list[NDArray[Any]]:
-        """Give what enters each layer: X itself, then the values of every hidden layer."""
-        return self._run(self.rows(X), [a.name for a in self.activations[:-1]])
+        """Return the inputs of each layer: X itself, then the values of every hidden layer."""
+        return self._run_layers(self.rows(X), [a.name for a in self.activations[:-1]])
 
     def last_layer(self, A: NDArray[Any]) -> NDArray[Any]:
-        """Give the outputs before their activation, from what enters the last layer."""
-        return self._layer(len(self._weights) - 1, A, "identity")
+        """Return the outputs before their activation, from the inputs A of the last layer."""
+        return self._run_layer(len(self._weights) - 1, A, "identity")
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Give the class of each row where the network knows `classes`, else the outputs."""
+        """Return the class of each row if the network has `classes`, else the outputs."""
         if self.classes is None:
             return self.forward(X)
         labels: NDArray[Any] = self.classes[to_numpy(self.decision(X)).argmax(axis=1)]
         return labels
 
     def predict_one(self, x: ArrayLike) -> Any:
-        """Give what `predict` gives for the one row x, a vector, in about a microsecond.
+        """Return the prediction for one row x, a vector, in about a microsecond.
 
-        The first call packs the weights; the next ones are fast where x is a contiguous array of uint8, float32 or
-        float64. `Predictor` does the same for weights that never change again.
+        The first call packs the weights. Later calls are fast if x is a contiguous array of uint8, float32 or float64.
+        `Predictor` does the same for weights that do not change.
 
         Examples
         --------
@@ -221,15 +209,15 @@ class Network:
         found = (kept[0] if kept else self.packed()).predict_one(x)
         return self._predict_row(x) if found is None else found
 
-    _packed: Sequence[_core.PackedNetwork] = ()
+    _packed: Sequence[PackedNetwork] = ()
 
-    def packed(self) -> _core.PackedNetwork:
-        """Give the network as the compiled prediction has it, packed once and kept until something is changed."""
-        # A change takes the list away: a thread that packs what was before it fills a list that nobody looks at.
+    def packed(self) -> PackedNetwork:
+        """Return the network in the form of the compiled prediction; it is kept until something changes."""
+        # A change drops the list: a thread that packs outdated weights fills a list that nobody reads.
         kept = self.__dict__.setdefault("_packed", [])
         if not kept:
             kept.append(
-                _core.PackedNetwork(
+                PackedNetwork(
                     self._weights,
                     self.bias,
                     [a.name for a in self.activations],
@@ -237,7 +225,7 @@ class Network:
                     None if self.classes is None else tuple(self.classes),
                 )
             )
-        packed: _core.PackedNetwork = kept[0]
+        packed: PackedNetwork = kept[0]
         return packed
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -248,7 +236,7 @@ class Network:
         return {name: value for name, value in self.__dict__.items() if name != "_packed"}
 
     def _predict_row(self, x: ArrayLike) -> Any:
-        """Give what `predict_one` does, for any x and with every error."""
+        """Return what `predict_one` does, for any x and with every error."""
         x = np.asarray(x)
         if x.ndim != 1:
             raise ValueError(
@@ -269,177 +257,8 @@ class Network:
 
         return sweep_cost(self, d, resolve=resolve, refinements=refinements)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a `.npz` file: no pickle, a format version, a checksum of every array.
-
-        The file appears whole or not at all. Labels must be numbers, booleans or strings.
-        """
-        from bpls_fast.network.formats import npz
-
-        npz.write(path, self._parts())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Network:
-        """Read a network that `save` wrote; a file that is damaged or of another kind raises ValueError.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import bpls_fast as bf
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "net.npz")
-        ...     bf.Network([4, 3, 2]).save(path)
-        ...     bf.Network.load(path)
-        Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
-        """
-        from bpls_fast.network.formats import npz
-
-        return cls._of_parts(npz.read(path), repr(os.fspath(path)))
-
-    def to_safetensors(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a safetensors file, the one that `bpls::Network` loads in C++.
-
-        Its tensors are `layers.0.weight` (inputs, neurons), `layers.0.bias` and so on in float64; activations, scale of
-        the inputs and labels are in the metadata. Labels must be numbers, booleans or strings.
-        """
-        from bpls_fast.network.formats import safetensors
-
-        safetensors.write(path, self._parts())
-
-    @classmethod
-    def from_safetensors(cls, path: str | os.PathLike[str]) -> Network:
-        """Read a network that `to_safetensors` wrote, to the bit; any other file raises ValueError.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import bpls_fast as bf
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "net.safetensors")
-        ...     bf.Network([4, 3, 2]).to_safetensors(path)
-        ...     bf.Network.from_safetensors(path)
-        Network([4, 3, 2], activation='softmax', output_activation='softmax', bias=True)
-        """
-        from bpls_fast.network.formats import safetensors
-
-        return cls._of_parts(safetensors.read(path), repr(os.fspath(path)))
-
-    def to_onnx(self, path: str | os.PathLike[str], *, input_dtype: str = "float32") -> None:
-        """Write the network as an ONNX model, opset 13, that computes in float32; no package is needed for that.
-
-        Its one input is `inputs` (rows, inputs), its one output `outputs`, what `forward` gives. The scale of the
-        inputs is in the weights of the first layer. Labels must be numbers, booleans or strings; they are in the
-        metadata.
-
-        Parameters
-        ----------
-        path : path
-        input_dtype : {"float32", "uint8"}
-            What the model takes. Rows of bytes are scaled as `forward` does it: by `input_scale`, or by 1/255 without.
-        """
-        from bpls_fast.network.formats import onnx
-
-        onnx.write(path, self._parts(), input_dtype)
-
-    @classmethod
-    def from_onnx(cls, path: str | os.PathLike[str]) -> Network:
-        """Read an ONNX model that is a chain of layers, ours or another tool's; any other raises ValueError.
-
-        Layers are Gemm, or MatMul and Add; activations those of `bpls_fast.activations`. The network takes the numbers
-        that the model takes: `input_scale` is 1, also for bytes. Nothing is executed and no other file is opened.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import bpls_fast as bf
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "net.onnx")
-        ...     bf.Network([4, 3, 2], "tanh").to_onnx(path)
-        ...     bf.Network.from_onnx(path)
-        Network([4, 3, 2], activation='tanh', output_activation='softmax', bias=True)
-        """
-        from bpls_fast.network.formats import onnx
-
-        return cls._of_parts(onnx.read(path), repr(os.fspath(path)))
-
-    def to_torch(self, dtype: Any = None) -> Any:
-        """Give the network as a PyTorch module, `nn.Sequential`, to run or to train on; it shares no memory with ours.
-
-        The scale of the inputs, if the network has one, is in the weights of the first layer.
-
-        Parameters
-        ----------
-        dtype : torch.dtype, optional
-            The type of its parameters; by default PyTorch's own, float32.
-
-        Examples
-        --------
-        >>> import torch
-        >>> import bpls_fast as bf
-        >>> bf.Network([4, 3, 2], "tanh").to_torch(torch.float64)
-        Sequential(
-          (0): Linear(in_features=4, out_features=3, bias=True)
-          (1): Tanh()
-          (2): Linear(in_features=3, out_features=2, bias=True)
-          (3): Softmax(dim=-1)
-        )
-        """
-        from bpls_fast.network.formats import torch
-
-        return torch.to_module(self._parts(), dtype)
-
-    @classmethod
-    def from_torch(cls, module: Any) -> Network:
-        """Give the network that a PyTorch module computes: Linear layers in `nn.Sequential`, each with an activation.
-
-        The network takes the numbers that the module takes: `input_scale` is 1, also for bytes. Set it to 1/255 if the
-        module was trained on bytes divided by 255 and the network shall take the bytes themselves. Dropout does nothing
-        to a prediction and is left out; a module of any other kind raises ValueError.
-
-        Examples
-        --------
-        >>> import torch
-        >>> import bpls_fast as bf
-        >>> bf.Network.from_torch(torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)))
-        Network([4, 3, 1], activation='relu', output_activation='identity', bias=True)
-        """
-        from bpls_fast.network.formats import torch
-
-        return cls._of_parts(torch.of_module(module), "module")
-
-    def to_c_header(
-        self, path: str | os.PathLike[str], name: str = "network", *, dtype: str = "float32"
-    ) -> None:
-        """Write the network as one C header, weights and forward pass: C99 or C++, no allocation, <math.h> at most.
-
-        It defines `<name>_forward(x, y)`, `<name>_decision(x, y)`, and with `classes` `<name>_predict(x)`, the number
-        of the class, and `<name>_classes`, the labels as strings. The scale of the inputs is in the weights.
-
-        Parameters
-        ----------
-        path : path
-        name : str
-            What all names in the header begin with.
-        dtype : {"float32", "float64"}
-            The type that it computes in, `float` or `double`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import bpls_fast as bf
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "net.h"
-        ...     bf.Network([4, 3, 2], "tanh").to_c_header(path, "net")
-        ...     "void net_forward(const float *x, float *y)" in path.read_text()
-        True
-        """
-        from bpls_fast.network.formats import c_header
-
-        c_header.write(path, self._parts(), name, dtype)
-
     def _parts(self) -> Parts:
-        """Give what a format carries of this network, once its weights were looked at."""
+        """Return what file formats store of this network, after checking its weights."""
         from bpls_fast.network.formats.parts import Parts
 
         for layer, W in enumerate(self._weights):
@@ -450,12 +269,12 @@ class Network:
         )
 
     @classmethod
-    def _of_parts(cls, parts: Parts, source: str) -> Network:
-        """Give the network that was read from a source, once all of it was checked."""
+    def _from_parts(cls, parts: Parts, source: str) -> Network:
+        """Return the network that was read from a source, after checking all of it."""
         net = cls.__new__(cls)
         try:
             *hidden, output = parts.activations
-            net._shape(parts.layer_sizes, hidden, output, parts.bias, parts.input_scale)
+            net._set_architecture(parts.layer_sizes, hidden, output, parts.bias, parts.input_scale)
             net.weights = parts.weights
             if parts.classes is not None and parts.classes.shape != (net.layer_sizes[-1],):
                 raise ValueError(
@@ -467,13 +286,13 @@ class Network:
         return net
 
     def scale_of(self, X: NDArray[Any]) -> float:
-        """Give what rows like X are multiplied by on their way into the first layer."""
+        """Return the factor of inputs with the dtype of X."""
         if self.input_scale is not None:
             return self.input_scale
         return BYTE_SCALE if X.dtype == np.uint8 else 1.0
 
     def rows(self, X: ArrayLike, name: str = "X") -> NDArray[Any]:
-        """Give X as an array of rows that fit the first layer, or say what is wrong with it."""
+        """Return X as a matrix with as many columns as the network has inputs; raise if it is none."""
         X = as_matrix(X, name)
         if X.shape[1] != self.layer_sizes[0]:
             raise ValueError(
@@ -482,10 +301,10 @@ class Network:
         return X
 
     def to(self, backend: str) -> Network:
-        """Choose where the network runs from now on, and give it: "cpu", or "cuda" for an NVIDIA GPU.
+        """Set where the network runs, "cpu", or "cuda" for an NVIDIA GPU, and return the network.
 
-        On the GPU, rows of NumPy are moved there and the outputs back. Rows that are on a GPU give outputs there,
-        wherever the network is.
+        With "cuda", NumPy's rows are moved to the GPU and the outputs back. The outputs of rows that are on a GPU are
+        there, wherever the network runs.
 
         Examples
         --------
@@ -495,30 +314,31 @@ class Network:
         """
         if backend not in ("cpu", "cuda"):
             raise ValueError(f"backend is {backend!r}; expected 'cpu' or 'cuda'")
-        device_kernels(backend)  # raises where there is no GPU
+        require_backend(backend)
         self.backend = backend
         return self
 
-    def _last(self, X: ArrayLike, names: Sequence[str]) -> NDArray[Any]:
-        """Give the values after the last of the named activations, on the GPU if X is there."""
+    def _outputs(self, X: ArrayLike, names: Sequence[str]) -> NDArray[Any]:
+        """Return the values after the last of the named activations, on the GPU if X is there."""
         rows = self.rows(X)
         if self.backend == "cuda":
             if on_device(X):
-                return self._run(to_backend("cuda", rows)[0], names)[-1]
+                return self._run_layers(to_backend("cuda", rows)[0], names)[-1]
             return split_on_out_of_memory(
-                lambda part: to_numpy(self._run(to_backend("cuda", part)[0], names)[-1]), rows
+                lambda part: to_numpy(self._run_layers(to_backend("cuda", part)[0], names)[-1]),
+                rows,
             )
-        return self._run(rows, names)[-1]
+        return self._run_layers(rows, names)[-1]
 
-    def _run(self, X: NDArray[Any], names: Sequence[str]) -> list[NDArray[Any]]:
-        """Give X and the values after each of the named activations, layer by layer."""
+    def _run_layers(self, X: NDArray[Any], names: Sequence[str]) -> list[NDArray[Any]]:
+        """Return X and the values after each of the named activations, layer by layer."""
         values = [X]
         for layer, name in enumerate(names):
-            values.append(self._layer(layer, values[-1], name))
+            values.append(self._run_layer(layer, values[-1], name))
         return values
 
-    def _layer(self, layer: int, A: NDArray[Any], name: str) -> NDArray[Any]:
-        """Run one layer; the first one takes the scale of its inputs into its weights."""
+    def _run_layer(self, layer: int, A: NDArray[Any], name: str) -> NDArray[Any]:
+        """Run one layer; in the first, the weights include the input scale."""
         W = self._weights[layer]
         if layer == 0:
             W = scaled_inputs(W, self.scale_of(A), self.bias)
@@ -540,97 +360,10 @@ class Network:
         )
 
 
-def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
-    """Give X as a matrix of uint8, float32 or float64; other real numbers become float64."""
-    X = to_device_of(X, X) if on_device(X) else np.asarray(X)
-    if X.dtype not in (np.uint8, np.float32, np.float64):
-        if on_device(X):
-            raise TypeError(f"{name} has dtype {X.dtype}; expected uint8, float32 or float64")
-        if X.dtype.kind not in "biuf":
-            raise TypeError(f"{name} has dtype {X.dtype}; expected real numbers")
-        X = X.astype(np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"{name} has {X.ndim} dimensions; expected 2, one row for each sample")
-    return X
-
-
-def check_finite(values: NDArray[Any], name: str) -> None:
-    """Say where the first NaN or infinity is, if there is one; bytes and whole numbers have none."""
-    if (gpu := device_kernels("auto", values)) is not None:
-        gpu.check_finite(values, name)
-        return
-    if values.dtype.kind != "f":
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return  # one pass without a temporary; a sum may overflow where no value does
-    wrong = np.argwhere(~np.isfinite(values))
-    if len(wrong):
-        place = wrong[0].tolist()
-        kind = "NaN" if np.isnan(values[tuple(place)]) else "infinity"
-        raise NonFiniteError(f"{name} contains {kind} at {place}; expected finite numbers")
-
-
 def scaled_inputs(W: NDArray[np.float64], scale: float, bias: bool) -> NDArray[np.float64]:
-    """Give the weights that do to x what W does to scale·x."""
+    """Return the weights that map x to what W maps scale·x to."""
     if scale == 1.0:
         return W
     W = W.copy()
     W[: len(W) - bias] *= scale
     return W
-
-
-def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
-    try:
-        sizes = tuple(int(size) for size in layer_sizes)
-        whole = all(size == given for size, given in zip(sizes, layer_sizes, strict=True))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(
-            f"layer_sizes is {layer_sizes!r}; expected a sequence of whole numbers"
-        ) from error
-    if len(sizes) < 2 or min(sizes) < 1 or not whole:
-        raise ValueError(
-            f"layer_sizes is {layer_sizes!r}; expected at least two whole numbers >= 1: "
-            "inputs, hidden layers, outputs"
-        )
-    return sizes
-
-
-def _checked_activations(
-    hidden: ActivationName | Sequence[ActivationName],
-    output: ActivationName,
-    sizes: tuple[int, ...],
-) -> tuple[Activation, ...]:
-    count = len(sizes) - 2
-    hidden, output = _name_of(hidden), _name_of(output)
-    if not isinstance(hidden, (str, Sequence, np.ndarray)):
-        raise TypeError(
-            f"activation is {hidden!r}; expected one of {', '.join(activations)}, or one for each hidden layer"
-        )
-    names = [hidden] * count if isinstance(hidden, str) else [_name_of(name) for name in hidden]
-    if len(names) != count:
-        raise ValueError(
-            f"activation names {len(names)} activations; expected one for each of {count} hidden layers"
-        )
-    checked = [*(("activation", name) for name in names), ("output_activation", output)]
-    if isinstance(hidden, str):
-        checked.append(("activation", hidden))  # also where no layer uses it
-    for argument, name in checked:
-        if not isinstance(name, str) or name not in activations:
-            raise ValueError(f"{argument} is {name!r}; expected one of {', '.join(activations)}")
-    return tuple(activations[str(name)] for name in [*names, output])
-
-
-def _name_of(activation: Any) -> Any:
-    """Give the name of an Activation; names, and what is neither, stay as they are."""
-    return activation.name if isinstance(activation, Activation) else activation
-
-
-def _checked_scale(scale: float | None) -> float | None:
-    if scale is None:
-        return None
-    if not isinstance(scale, (int, float, np.integer, np.floating)):
-        raise TypeError(f"input_scale is {scale!r}; expected a number")
-    if not np.isfinite(scale) or scale == 0:
-        raise ValueError(f"input_scale is {scale!r}; expected a finite number other than 0")
-    return float(scale)

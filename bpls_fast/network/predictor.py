@@ -1,4 +1,4 @@
-"""Prediction at full speed from weights that no longer change."""
+"""Fast prediction with weights that do not change any more."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Predictor"]
 
 
 class Predictor:
-    """What a network predicts, from a copy of its weights that is packed once and keeps its scratch memory.
+    """A network for prediction only: a packed copy of its weights, with scratch memory that is kept.
 
-    The outputs are those of the network, to the bit. Several threads may use one predictor at the same time; one row is
-    predicted with the GIL held, many rows without it.
+    The outputs have the same bits as those of the network. Several threads may use one predictor at the same time. One
+    row is predicted with the GIL held, several rows without it.
 
     Parameters
     ----------
     net : Network
-        What is done to it later does not change the predictor.
+        Later changes to it do not change the predictor.
 
     Examples
     --------
@@ -43,12 +43,12 @@ class Predictor:
         self._packed = self._net.packed()
 
     def forward(self, X: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """Give the outputs, one row for each row of X; see `Network.forward`."""
+        """Return the outputs, one row for each row of X, as `Network.forward` does."""
         found = self._packed.forward(X, True, n_threads)
         return self._net.forward(X) if found is None else found
 
     def predict(self, X: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """Give the class of each row where the network knows `classes`, else the outputs."""
+        """Return the class of each row if the network has `classes`, else the outputs."""
         classes = self._net.classes
         if classes is None:
             return self.forward(X, n_threads=n_threads)
@@ -59,7 +59,7 @@ class Predictor:
         return labels
 
     def predict_one(self, x: ArrayLike) -> Any:
-        """Give what `predict` gives for the one row x, a vector, in about a microsecond."""
+        """Return the prediction for one row x, a vector, in about a microsecond."""
         found = self._packed.predict_one(x)
         return self._net.predict_one(x) if found is None else found
 

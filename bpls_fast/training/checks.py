@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bpls_fast.kernels import check_finite
 from bpls_fast.kernels.backend import to_numpy
-from bpls_fast.network.network import Network, as_matrix, check_finite
+from bpls_fast.network import Network
+from bpls_fast.network.arguments import as_matrix
 from bpls_fast.training.data import Array, RowSource, Samples, float_of, read_all
 from bpls_fast.training.targets import one_hot_targets
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.kernels import column_sums
-from bpls_fast.kernels.backend import empty, take, to_backend, to_numpy
+from bpls_fast.kernels import column_sums, take_rows
+from bpls_fast.kernels.backend import empty, to_backend, to_numpy
 
 __all__ = ["Array", "ArrayRows", "Batch", "RowSource", "Samples", "Weights", "float_of", "read_all"]
 
@@ -85,7 +85,7 @@ class ArrayRows:
 
     def take(self, chosen: NDArray[np.intp], out: Array) -> Array:
         """Copy the chosen rows into `out` and return it."""
-        rows: Array = take(self.X, chosen, out)
+        rows: Array = take_rows(self.X, chosen, out)
         return rows
 
     def blocks(self, block_rows: int = BLOCK_ROWS) -> Iterator[Array]:

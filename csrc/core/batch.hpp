@@ -1,4 +1,4 @@
-// Batches of systems: what solve_batched() is made of, and what a caller that checks its arguments needs to know.
+// Batches of systems: the parts of solve_batched(), and what a caller that checks its arguments needs to know.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Batch {
     std::ptrdiff_t C_stride;
     std::size_t count;
 
-    // System s alone.
+    // The matrices of system s.
     ConstMatrix G_of(std::size_t s) const noexcept { return moved(G, s, G_stride); }
     ConstMatrix C_of(std::size_t s) const noexcept { return moved(C, s, C_stride); }
 
@@ -29,7 +29,7 @@ struct Batch {
     }
 };
 
-// A factorisation that failed, in plain numbers: kernels on several threads may note it without allocating.
+// A factorization that failed, in plain numbers: several threads can record it without allocating.
 struct FailedPivot {
     std::size_t pivot;
     std::size_t size;
@@ -41,28 +41,29 @@ struct FailedPivot {
 };
 
 struct BatchOutcome {
-    // Some value may not be finite, or some G not symmetric: worth a closer look, before a failure is believed.
+    // Some value may not be finite, or some G not symmetric: the caller checks that before it reports a failure.
     bool suspect = false;
     std::optional<FailedPivot> failure;  // of the first system that failed
 };
 
-// Up to this size systems are solved side by side, one in each lane of a vector, and looked at on the way; larger ones
-// are solved one by one, and nothing is suspected.
+// Up to this many unknowns systems are solved side by side, one in each lane of a vector, and checked on the way; larger
+// ones are solved one by one and never suspect.
 inline constexpr std::size_t max_interleaved = 64;
 
-// How far apart G's triangles may be, relative to its largest magnitude: what rounding in float32 may leave.
+// The largest difference of G's triangles, relative to its largest magnitude, that counts as symmetric: rounding in float32
+// may cause it.
 inline constexpr double symmetry_tolerance = 1e-6;
 
-// A pivot of n unknowns below this, relative to its entry on the diagonal, is the rounding error of the sums it came
-// from and says nothing.
+// A pivot of n unknowns that is smaller than this, relative to its entry on the diagonal, is lost in the rounding error of
+// its sums.
 inline double pivot_noise(std::size_t n) noexcept {
     return static_cast<double>(n) * std::numeric_limits<double>::epsilon();
 }
 
-// Of the systems that fail on several threads, the first one of the batch.
+// The first system of the batch that failed, whichever thread found it first.
 class FirstFailure {
  public:
-    void note(const FailedPivot& failed) noexcept {
+    void record(const FailedPivot& failed) noexcept {
         const std::lock_guard lock(mutex_);
         if (!first_ || failed.system < first_->system) first_ = failed;
     }
@@ -73,13 +74,13 @@ class FirstFailure {
     std::optional<FailedPivot> first_;
 };
 
-// Throws where a system of this shape makes no sense.
+// Throws std::invalid_argument unless G is square, not empty, and has as many rows as C.
 void check_shapes(const ConstMatrix& G, const ConstMatrix& C);
 
 // As solve_batched(), but reports failures instead of throwing them.
 BatchOutcome solve_batch(const Batch& batch, const Ridge& ridge, double* W, int n_threads);
 
-// Its way for systems of any size.
+// Solves systems of any size, each on one thread.
 void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_threads,
                       FirstFailure& failure);
 

@@ -1,5 +1,5 @@
-// Scratch memory, aligned to a cache line and not initialised. A thread keeps up to 16 MiB of what it gave back, until it
-// ends: fresh pages from the system cost more than many a kernel does on them.
+// Scratch memory, aligned to a cache line and not initialised. A thread caches up to 16 MiB of what it returned: fresh pages
+// from the system cost more time than many kernels take.
 #pragma once
 
 #include <array>
@@ -28,19 +28,20 @@ struct Block {
     std::size_t bytes = 0;
 };
 
-// A block from the system: large ones on large pages, where there are such.
+// Allocates a block. Large ones are aligned to large pages, and use them where the system has them.
 Block fresh_block(std::size_t bytes);
 
-// The blocks that a thread keeps.
+// The blocks that a thread caches until it ends.
 class ScratchCache {
  public:
 #if defined(BPLS_SANITIZED)
-    static constexpr std::size_t limit = 0;  // a kept block would hide what runs over its end
+    static constexpr std::size_t limit = 0;  // a cached block would hide accesses past its end
 #else
-    static constexpr std::size_t limit = 16u << 20;  // bytes, all together
+    static constexpr std::size_t limit = 16u << 20;  // bytes in total
 #endif
 
-    // A block of at least this size, and not much larger. Where a fresh one is needed, old ones make room for it.
+    // Returns a block of at least this size, a cached one of at most about twice the size if there is one. Cached blocks are
+    // freed where a fresh one would exceed the limit.
     static Block take(std::size_t bytes) {
         return ended_ ? fresh_block(bytes) : of_this_thread().taken(bytes);
     }
@@ -81,7 +82,7 @@ class ScratchCache {
         return place;
     }
 
-    // Frees blocks, the smallest first, until there is a place and the limit allows for so many bytes more.
+    // Frees blocks, the smallest first, until a place is free and the limit leaves room for `bytes` more.
     void make_room(std::size_t bytes) noexcept {
         while (kept_bytes_ > 0 && (smallest()->bytes > 0 || kept_bytes_ + bytes > limit)) {
             Block* victim = nullptr;
@@ -92,9 +93,10 @@ class ScratchCache {
         }
     }
 
-    // Objects of static storage outlive the cache of the thread that ends the program.
+    // Objects with static storage duration outlive the cache of the thread that ends the program.
     static constinit thread_local bool ended_;
-    std::array<Block, 6> blocks_;
+    static constexpr std::size_t places = 6;  // a call with two threads holds no more
+    std::array<Block, places> blocks_;
     std::size_t kept_bytes_ = 0;
 };
 

@@ -20,15 +20,16 @@ struct bpls_predictor {
 namespace bpls {
 namespace {
 
-// Of fixed size, so that it can report even a lack of memory.
-thread_local std::array<char, 512> last_error{};
+// Of fixed size, so that even a lack of memory can be reported.
+constexpr std::size_t error_room = 512;
+thread_local std::array<char, error_room> last_error{};
 
 bpls_status fail(bpls_status status, const char* message) noexcept {
     std::snprintf(last_error.data(), last_error.size(), "%s", message);
     return status;
 }
 
-// Runs call(), which may throw.
+// Runs call() and turns what it throws into a status.
 template <class F>
 bpls_status guarded(F&& call) noexcept {
     try {
@@ -65,7 +66,7 @@ ConstMatrix view(const bpls_matrix* matrix, const char* name) {
         throw std::invalid_argument(std::string(name) + " has the dtype " +
                                     std::to_string(m.dtype) + "; expected a bpls_dtype");
     if (!m.data && m.rows != 0 && m.cols != 0)
-        throw std::invalid_argument(std::string(name) + " has no data");
+        throw std::invalid_argument(std::string(name) + " has data NULL; expected its elements");
     return {static_cast<const unsigned char*>(m.data),
             static_cast<DType>(m.dtype),
             m.rows,
@@ -81,16 +82,29 @@ Activation activation_of(int number) {
     return static_cast<Activation>(number);
 }
 
+GramOptions gram_options(int bias, int n_threads) {
+    GramOptions options;
+    options.bias = bias != 0;
+    options.n_threads = n_threads;
+    return options;
+}
+
+bpls_status fail_not_finite() noexcept {
+    return fail(BPLS_NOT_FINITE, "a row has NaN or infinity, or a product overflowed");
+}
+
 template <class In>
 bpls_status predict(bpls_predictor* predictor, const In* rows, std::size_t count,
                     typename Predictor<In>::Out* outputs) noexcept {
     if (!predictor) return fail(BPLS_INVALID_ARGUMENT, "predictor is NULL");
     auto* of = std::get_if<Predictor<In>>(&predictor->of);
-    if (!of) return fail(BPLS_INVALID_ARGUMENT, "the predictor is for rows of another type");
+    if (!of)
+        return fail(BPLS_INVALID_ARGUMENT,
+                    "rows has another type; expected the one that the predictor is for");
     if (count != 0 && (!rows || !outputs))
         return fail(BPLS_INVALID_ARGUMENT, "rows or outputs is NULL");
     if (of->predict(rows, count, of->inputs(), outputs)) return BPLS_OK;
-    return fail(BPLS_NOT_FINITE, "a row has NaN or infinity, or a product overflowed");
+    return fail_not_finite();
 }
 
 }  // namespace
@@ -195,15 +209,13 @@ bpls_status bpls_predict_matrix(const bpls_predictor* predictor, const bpls_matr
             required(predictor, "predictor").of);
     });
     if (status != BPLS_OK || finite) return status;
-    return fail(BPLS_NOT_FINITE, "a row has NaN or infinity, or a product overflowed");
+    return fail_not_finite();
 }
 
 bpls_status bpls_gram(const bpls_matrix* A, const bpls_matrix* B, int bias,
                       const bpls_matrix* weights, int n_threads, double* G, double* C) {
     return guarded([=] {
-        GramOptions options;
-        options.bias = bias != 0;
-        options.n_threads = n_threads;
+        GramOptions options = gram_options(bias, n_threads);
         if (weights) options.sample_weight = view(weights, "weights");
         required(G, "G");
         std::optional<ConstMatrix> right;
@@ -218,10 +230,7 @@ bpls_status bpls_gram(const bpls_matrix* A, const bpls_matrix* B, int bias,
 bpls_status bpls_cross(const bpls_matrix* A, const bpls_matrix* D, int bias, int n_threads,
                        double* C) {
     return guarded([=] {
-        GramOptions options;
-        options.bias = bias != 0;
-        options.n_threads = n_threads;
-        cross(view(A, "A"), view(D, "D"), options, &required(C, "C"));
+        cross(view(A, "A"), view(D, "D"), gram_options(bias, n_threads), &required(C, "C"));
     });
 }
 
@@ -235,10 +244,8 @@ bpls_status bpls_solve(const bpls_matrix* G, const bpls_matrix* C, double eps, i
 bpls_status bpls_solve_layer(const bpls_matrix* A, const bpls_matrix* B, int bias, double eps,
                              int relative, int n_threads, double* W) {
     return guarded([=] {
-        GramOptions options;
-        options.bias = bias != 0;
-        options.n_threads = n_threads;
-        solve_layer(view(A, "A"), view(B, "B"), options, {eps, relative != 0}, &required(W, "W"));
+        solve_layer(view(A, "A"), view(B, "B"), gram_options(bias, n_threads), {eps, relative != 0},
+                    &required(W, "W"));
     });
 }
 

@@ -1,4 +1,4 @@
-// The elementwise kernels of the level in use, by element type.
+// The kernels of the active level for dense layers, by element type.
 #pragma once
 
 #include "core/dispatch.hpp"

@@ -1,4 +1,4 @@
-// Environment variables as strings; one that is not set is empty.
+// Environment variables as strings. A variable that is not set is empty.
 #pragma once
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Files as bytes: mapped on POSIX systems, read into memory on Windows.
 #include "core/mapped_file.hpp"
 
 #include <cerrno>

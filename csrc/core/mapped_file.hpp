@@ -1,4 +1,4 @@
-// A file's bytes, mapped where the system can, for as long as the object lives.
+// The bytes of a file, memory-mapped where the system can, as long as the object lives.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class MappedFile {
 
  private:
     std::span<const unsigned char> bytes_;
-    std::vector<unsigned char> copy_;  // where there is no mapping
+    std::vector<unsigned char> copy_;  // on systems without mappings
 };
 
 }  // namespace bpls

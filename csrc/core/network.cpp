@@ -1,4 +1,4 @@
-// The network: its checks, and what it expects of a safetensors file.
+// The network: the checks of its constructor, and how it is read from a safetensors file.
 #include "bpls/network.hpp"
 
 #include <bit>
@@ -19,12 +19,12 @@ std::string shape_of(std::size_t rows, std::size_t cols) {
     return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
 }
 
-// ---- what a file says
+// ---- reading a file
 
 const std::string& metadata(const TensorFile& file, const std::string& key) {
     const auto found = file.metadata.find(key);
     if (found == file.metadata.end())
-        throw InvalidFile("the file is no network of bpls_fast: its metadata has no " + key);
+        throw InvalidFile("the file is not a bpls_fast network: its metadata has no key " + key);
     return found->second;
 }
 
@@ -33,12 +33,11 @@ std::vector<Activation> activations_in(const std::string& names) {
     std::istringstream all(names);
     for (std::string name; std::getline(all, name, ',');) {
         const ActivationInfo* info = find_activation(name);
-        if (!info)
-            throw InvalidFile("the file names the activation '" + name + "', which is not known");
+        if (!info) throw InvalidFile("the file has the unknown activation '" + name + "'");
         found.push_back(info->activation);
     }
     if (found.empty() || names.back() == ',')
-        throw InvalidFile("the file names no activation for a layer");
+        throw InvalidFile("the file has a layer without an activation");
     return found;
 }
 
@@ -63,7 +62,7 @@ const Tensor& tensor_in(const TensorFile& file, const std::string& name, std::si
     return tensor;
 }
 
-// The tensor's numbers, which need not be aligned in the file.
+// Appends the numbers of a tensor, which need not be aligned in the file.
 void append(const Tensor& tensor, std::vector<double>& to) {
     static_assert(std::endian::native == std::endian::little, "the file is little-endian");
     const std::size_t before = to.size();
@@ -77,21 +76,22 @@ void append(const Tensor& tensor, std::vector<double>& to) {
 Network::Network(std::span<const Layer> layers, bool bias, std::optional<double> input_scale,
                  std::vector<std::string> labels)
     : bias_(bias), input_scale_(input_scale), labels_(std::move(labels)) {
-    if (layers.empty()) throw std::invalid_argument("there is no layer; expected at least one");
+    if (layers.empty()) throw std::invalid_argument("layers is empty; expected at least one");
     if (input_scale && (!std::isfinite(*input_scale) || *input_scale == 0))
-        throw std::invalid_argument("input_scale is not a finite number other than 0");
+        throw std::invalid_argument("input_scale is " + std::to_string(*input_scale) +
+                                    "; expected a finite number other than 0");
     const std::size_t of_bias = bias ? 1 : 0;
     layers_.reserve(layers.size());
     for (const auto& [W, activation] : layers) {
         const std::string name = "weights[" + std::to_string(layers_.size()) + "]";
         if (!is_float(W.dtype))
-            throw std::invalid_argument(name + " are bytes; expected float32 or float64");
+            throw std::invalid_argument(name + " is uint8; expected float32 or float64");
         if (W.rows <= of_bias || W.cols == 0 ||
             (!layers_.empty() && W.rows != layers_.back().cols + of_bias))
             throw std::invalid_argument(
-                name + " have shape " + shape_of(W.rows, W.cols) +
-                (layers_.empty() ? "; expected an input and a neuron at least"
-                                 : "; expected one row for each neuron of the layer before" +
+                name + " has shape " + shape_of(W.rows, W.cols) +
+                (layers_.empty() ? "; expected at least one input and one neuron"
+                                 : "; expected one row for each neuron of the previous layer" +
                                        std::string(bias ? ", and one for the bias" : "")));
         Stored stored{W.rows, W.cols, activation, {}};
         stored.values.reserve(W.rows * W.cols);
@@ -99,13 +99,13 @@ Network::Network(std::span<const Layer> layers, bool bias, std::optional<double>
             for (std::size_t j = 0; j < W.cols; ++j) {
                 stored.values.push_back(value_at(W, i, j));
                 if (!std::isfinite(stored.values.back()))
-                    throw NonFiniteError(name + " hold NaN or infinity");
+                    throw NonFiniteError(name + " holds NaN or infinity; expected finite values");
             }
         layers_.push_back(std::move(stored));
     }
     if (!labels_.empty() && labels_.size() != outputs())
-        throw std::invalid_argument("there are " + std::to_string(labels_.size()) +
-                                    " labels; expected " + std::to_string(outputs()) +
+        throw std::invalid_argument("labels has " + std::to_string(labels_.size()) +
+                                    " items; expected " + std::to_string(outputs()) +
                                     ", one for each output");
 }
 
@@ -121,7 +121,7 @@ Network Network::load(const char* path) {
 Network Network::parse(std::span<const unsigned char> bytes) {
     const TensorFile file = read_safetensors(bytes);
     if (metadata(file, "format") != "bpls_fast.network")
-        throw InvalidFile("the file is no network of bpls_fast: its format is '" +
+        throw InvalidFile("the file is not a bpls_fast network: its format is '" +
                           metadata(file, "format") + "'");
     if (metadata(file, "version") != "1")
         throw InvalidFile("the file has version '" + metadata(file, "version") +
@@ -157,7 +157,7 @@ Network Network::parse(std::span<const unsigned char> bytes) {
     try {
         return Network(layers, bias, input_scale, std::move(labels));
     } catch (const std::invalid_argument& error) {
-        throw InvalidFile(std::string("the file holds no valid network: ") + error.what());
+        throw InvalidFile(std::string("the file does not hold a valid network: ") + error.what());
     }
 }
 

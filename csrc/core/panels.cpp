@@ -1,3 +1,4 @@
+// Packing of columns into panels: whole panels at once where a range begins with one.
 #include "core/panels.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t r
 PanelLayout::PanelLayout(const kernels::Panels& of) noexcept
     : panels(&of), width(static_cast<std::size_t>(of.nr)) {
     const auto body = static_cast<std::size_t>(steps_of(of, of.block_rows) * of.nr * of.element);
-    // The odd line keeps the panels out of each other's cache set.
+    // An extra line keeps the panels from sharing cache sets.
     bytes = round_up(body, cache_line) + cache_line;
 }
 
@@ -36,7 +37,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
         for (std::size_t c = std::max(range.begin, part_begin); c < end;) {
             const std::size_t to = at + c - range.begin;
             const std::size_t lane = to % layout.width;
-            // From a panel's first lane on as many whole panels as there are; else to the end of the panel.
+            // As many whole panels as there are if it begins with one; otherwise to the end of the panel.
             const std::size_t width = lane == 0 && end - c >= layout.width
                                           ? (end - c) / layout.width * layout.width
                                           : std::min(layout.width - lane, end - c);

@@ -1,4 +1,4 @@
-// Panels: blocks of rows packed column group by column group, the form in which register tiles read them.
+// Panels: rows packed as groups of a few columns, the layout in which register tiles read them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Columns {
     std::size_t width_ = 0;
 };
 
-// Where a kernel can read rows as arrays of the matrix's own type: aligned elements, side by side.
+// Whether a kernel can read the rows as arrays of the matrix's own type: its elements are aligned and contiguous in a row.
 bool readable_in_place(const ConstMatrix& matrix) noexcept;
 
 struct Range {
@@ -38,7 +38,7 @@ struct Range {
     std::size_t size() const noexcept { return end - begin; }
 };
 
-// How the columns of a product are packed.
+// The layout of packed columns.
 struct PanelLayout {
     const kernels::Panels* panels;
     std::size_t width;  // columns of a panel
@@ -48,25 +48,25 @@ struct PanelLayout {
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
     std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
-    // Where column `at` of the panels begins.
+    // The first element of column `at` of the panels.
     unsigned char* column(unsigned char* memory, std::size_t at) const noexcept {
         return memory + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);
     }
 };
 
-// Packs the columns of a range for `rows` rows (at most the panels' block_rows) from `row` on, as columns `at` and following of
+// Packs `rows` rows (at most the panels' block_rows) of a range of columns, from `row` on, as columns `at` and following of
 // the panels. Lanes past the range are not written: the caller has zeroed them.
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
                   int rows, const double* weight, unsigned char* memory,
                   std::size_t at = 0) noexcept;
 
-// Memory that is wanted soon.
+// Memory that is read soon, and that tiles fetch into the cache meanwhile.
 struct Prefetch {
     const unsigned char* begin = nullptr;
     const unsigned char* end = nullptr;
 
-    // The lines that a tile of so many steps is to fetch, so many bytes further in every step; where there are none left,
-    // `none`, which is no trouble.
+    // Takes the lines that a tile of `steps` steps fetches, `bytes` further in every step. Where none are left, it fetches
+    // `none` again and again, which costs nothing.
     struct Lines {
         const unsigned char* first;
         std::ptrdiff_t stride;
@@ -74,17 +74,17 @@ struct Prefetch {
     Lines take(int steps, const void* none, std::size_t bytes) noexcept {
         const auto stride = static_cast<std::ptrdiff_t>(bytes);
         if (begin >= end) return {static_cast<const unsigned char*>(none), 0};
-        // What is left for the last tile may be less.
+        // The last tile may have less left to fetch.
         const unsigned char* first = begin;
         begin = end - begin > steps * stride ? begin + steps * stride : end;
         return {first, begin < end ? stride : (end - first) / steps};
     }
 };
 
-// Rows of a matrix, where they lie in one piece.
+// Some rows of a matrix, if they are contiguous; nothing otherwise.
 Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t rows) noexcept;
 
-// The number of packed elements that hold `rows` rows.
+// The number of packed elements in a column of `rows` rows.
 inline int steps_of(const kernels::Panels& panels, int rows) noexcept {
     return (rows + panels.step_rows - 1) / panels.step_rows;
 }

@@ -1,4 +1,4 @@
-// Gathered rows, by all threads.
+// Rows gathered by index, on all threads.
 #include "bpls/rows.hpp"
 
 #include <algorithm>
@@ -11,15 +11,18 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t bytes_of_item = 128u << 10;    // what a thread copies at a time, about
-constexpr std::size_t bytes_of_thread = 256u << 10;  // fewer are not worth a second one
+constexpr std::size_t bytes_of_item = 128u << 10;  // that a thread copies at a time, about
+// Copying fewer bytes takes less time than starting a thread.
+constexpr std::size_t bytes_of_thread = 256u << 10;
 
 }  // namespace
 
 void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_threads,
                unsigned char* out) {
     if (X.cols > 1 && X.col_stride != size_of(X.dtype))
-        throw std::invalid_argument("the elements of X do not lie side by side in a row");
+        throw std::invalid_argument("X has a column stride of " + std::to_string(X.col_stride) +
+                                    " bytes; expected that of contiguous rows, " +
+                                    std::to_string(size_of(X.dtype)));
     for (const std::int64_t row : rows)
         if (row < 0 || static_cast<std::size_t>(row) >= X.rows)
             throw std::invalid_argument("rows names row " + std::to_string(row) + " of " +

@@ -1,3 +1,4 @@
+// A strict reader of safetensors: a small JSON parser, and the checks that tensors cover the data exactly.
 #include "core/safetensors.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t length_bytes = 8;
+constexpr std::size_t length_bytes = 8;  // of the number in front of the header
 
 void append_utf8(std::uint32_t code, std::string& to) {
     const auto put = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
@@ -32,7 +33,7 @@ void append_utf8(std::uint32_t code, std::string& to) {
     }
 }
 
-// Reads the JSON that a header is made of, which never nests deeper than the functions that read it.
+// Reads the JSON of a header. Its nesting is that of the functions that read it, so no input can exhaust the stack.
 class Json {
  public:
     explicit Json(std::string_view text) : text_(text) {}
@@ -59,7 +60,7 @@ class Json {
         if (at_ != text_.size()) fail("nothing more");
     }
 
-    // Calls read(key) for every key of an object, read() for every item of a list.
+    // object() calls read(key) for every key of an object, list() calls read() for every item of a list.
     template <class F>
     void object(F&& read) {
         expect('{');
@@ -109,7 +110,7 @@ class Json {
         return value;
     }
 
-    // A number, true or false, as it is written.
+    // Returns a number, true or false as it is written.
     std::string word() {
         peek();
         for (const std::string_view name : {"true", "false"})
@@ -173,7 +174,7 @@ class Json {
         return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
     }
 
-    // One character of UTF-8: neither cut short, nor longer than it need be, nor a surrogate.
+    // Appends one character of UTF-8. Truncated or overlong ones and surrogates are errors.
     void append_character(std::string& value) {
         const auto lead = static_cast<unsigned char>(text_[at_]);
         const std::size_t length = lead < 0x80                    ? 1
@@ -204,7 +205,7 @@ std::size_t size_of_element(const std::string& dtype) {
     throw InvalidFile("a tensor has dtype " + dtype + "; expected F64, F32 or U8");
 }
 
-// Where a tensor says that its data lie.
+// The place of a tensor's data, as the header has it.
 struct Place {
     std::size_t begin = 0, end = 0;
 };
@@ -246,7 +247,7 @@ TensorFile read_safetensors(std::span<const unsigned char> file) {
     std::uint64_t length = 0;
     for (std::size_t i = length_bytes; i-- > 0;) length = length << 8 | file[i];
     if (length > file.size() - length_bytes)
-        throw InvalidFile("the header is said to have " + std::to_string(length) +
+        throw InvalidFile("the header has a length of " + std::to_string(length) +
                           " bytes, more than the file has");
     const auto header = file.subspan(length_bytes, static_cast<std::size_t>(length));
     const auto data = file.subspan(length_bytes + static_cast<std::size_t>(length));

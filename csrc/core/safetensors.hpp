@@ -1,5 +1,5 @@
 // The safetensors format: eight bytes with the length of a JSON header, the header, the data. Reading is strict: every
-// byte of the data belongs to exactly one tensor, and nothing is taken on trust.
+// byte of the data belongs to exactly one tensor, and every length and offset is checked.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct TensorFile {
 // The views lie in `file`. Throws InvalidFile.
 TensorFile read_safetensors(std::span<const unsigned char> file);
 
-// The items of a JSON list of strings, numbers, true and false: strings as they are, the others as they are written.
+// Returns the items of a JSON list of strings, numbers, true and false: strings decoded, the others as they are written.
 // Throws InvalidFile.
 std::vector<std::string> read_labels(std::string_view json);
 

@@ -1,9 +1,7 @@
-// Cholesky with the right-hand sides carried along: factoring [G C] row block by row block turns C into U⁻ᵀC on the way,
-// and one back substitution finishes it. All of it is row-major and upper, so what is subtracted from a block has the form
-// of a Gram product and runs on the same register tiles.
-//
-// The work is cut into steps, a block of rows in a chunk of columns each, which are started in a fixed order and wait for
-// what they need from earlier ones: threads meet nowhere, and every sum has one order whatever their number.
+// Cholesky with the right-hand sides beside the matrix: factoring [G C] row block by row block turns C into U⁻ᵀC, and one
+// back substitution finishes it. Everything is row-major and upper, so updates are Gram products on the same register tiles.
+// Steps (a row block in a chunk of columns) start in a fixed order and wait for those they need: the bits do not depend on
+// the number of threads.
 #include "bpls/solve.hpp"
 
 #include <algorithm>
@@ -23,13 +21,15 @@ namespace bpls {
 namespace {
 
 // Chunks and outer blocks are whole numbers of blocks and of every level's panels.
-constexpr std::size_t block = 24;          // rows factored at a time
-constexpr std::size_t outer_block = 240;   // rows that see all those above them at once
-constexpr std::size_t chunk_columns = 48;  // of a step
+constexpr std::size_t block = 24;          // rows that are factored at a time
+constexpr std::size_t outer_block = 240;   // rows that are updated with all rows above them at once
+constexpr std::size_t chunk_columns = 48;  // columns of a step
+// Steps wait for each other: a second thread gains only from so many times the usual work on.
+constexpr double waiting = 8;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
 static_assert(chunk_columns % block == 0);
 
-// Memory for one system of n unknowns and m right-hand sides, and the solution of it.
+// Memory for systems of n unknowns and m right-hand sides, and their solution, one at a time.
 class Workspace {
  public:
     Workspace(std::size_t n, std::size_t m)
@@ -50,15 +50,15 @@ class Workspace {
                 steps_.push_back({k, chunk});
     }
 
-    // Solves the system into W, or says where that failed and leaves W alone.
+    // Solves the system into W, or returns where that failed and leaves W alone.
     std::optional<FailedPivot> solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge,
                                      double* W, int n_threads) {
-        // Steps wait for each other: a second thread gains later here than elsewhere.
-        const double work = static_cast<double>(n_ * n_) * static_cast<double>(n_ / 6 + m_);
-        if (work < 8 * parallel_threshold) n_threads = 1;
+        const double multiply_adds =
+            static_cast<double>(n_ * n_) * static_cast<double>(n_ / 6 + m_);
+        if (multiply_adds < waiting * parallel_threshold) n_threads = 1;
         const double shift = add_ridge(G, ridge);
         begin();
-        // What was factored is the last that right-hand sides have in common: each thread takes some of them.
+        // After the factorization right-hand sides have nothing in common: each thread takes some of them.
         const auto lanes = static_cast<std::size_t>(product_.lanes);
         const auto threads = static_cast<std::size_t>(n_threads);
         const std::size_t columns =
@@ -85,7 +85,7 @@ class Workspace {
 
     double* at(std::size_t i, std::size_t j) noexcept { return matrix_.data() + i * stride_ + j; }
 
-    // Where column j of the factored rows of an outer block lies. Columns before the block are not kept.
+    // Column j of the factored rows of an outer block. Columns before the block are not kept.
     unsigned char* panel(std::size_t outer, std::size_t j) noexcept {
         unsigned char* first = panels_.data() + panels_before(outer) * layout_.bytes;
         return layout_.column(first, j) - outer / layout_.width * layout_.bytes;
@@ -105,7 +105,7 @@ class Workspace {
             for (const double entry : diagonal_) mean += entry / static_cast<double>(n_);
             shift *= mean;
         }
-        // A pivot below the rounding error of the sums it came from says nothing.
+        // A pivot below the rounding error of its sums carries no information.
         const double noise = pivot_noise(n_);
         for (std::size_t i = 0; i < n_; ++i) {
             diagonal_[i] += shift;
@@ -117,7 +117,7 @@ class Workspace {
     // ---- the factor
 
     void begin() noexcept {
-        // Nothing is packed into the lanes past the last column, but tiles read them.
+        // Tiles read the lanes past the last column, which packing does not write.
         for (std::size_t outer = 0; outer < n_; outer += outer_block)
             std::fill_n(panel(outer, (n_ + m_ - 1) / layout_.width * layout_.width), layout_.bytes,
                         static_cast<unsigned char>(0));
@@ -134,7 +134,7 @@ class Workspace {
         Range columns = columns_of(step.chunk);
         columns.begin = std::max(columns.begin, k);
         if (!reached(solved_[step.chunk], k)) return;
-        // An outer block is taken as a whole: the rows above it do not fit in the second cache and are read seldom.
+        // An outer block is updated as a whole: the rows above it do not fit in the second cache and should be read rarely.
         if (k == outer) {
             const Range outer_rows{outer, std::min(outer + outer_block, n_)};
             copy_in(G, C, outer_rows, columns);
@@ -174,7 +174,7 @@ class Workspace {
         return {chunk * chunk_columns, std::min((chunk + 1) * chunk_columns, n_ + m_)};
     }
 
-    // Waits until so many rows are done. False where they never will be.
+    // Waits until `rows` rows are done. Returns false if a pivot failed and they never will be.
     bool reached(const std::atomic<std::size_t>& done, std::size_t rows) const noexcept {
         while (done.load(std::memory_order_acquire) < rows) {
             if (failed_.load(std::memory_order_relaxed) < n_) return false;
@@ -198,7 +198,7 @@ class Workspace {
             *at(i, i) = diagonal_[i];
     }
 
-    // Puts factored rows, `row` and following of an outer block, into its panels, from a column on.
+    // Packs factored rows, which are `row` and following of an outer block, into its panels from `column` on.
     void pack(const ConstMatrix& solved, std::size_t column, std::size_t outer,
               std::size_t row) noexcept {
         const std::size_t lane = column % layout_.width;
@@ -209,8 +209,7 @@ class Workspace {
                      static_cast<int>(solved.rows), nullptr, first, lane);
     }
 
-    // G -= UᵀU and C -= UᵀY for these rows and columns, as far as they reach the upper triangle, with the first `depth` rows
-    // of an outer block.
+    // G -= UᵀU and C -= UᵀY with the first `depth` rows of an outer block, for these rows and columns of the upper triangle.
     void subtract(Range rows, Range columns, std::size_t outer, std::size_t depth) noexcept {
         const auto lanes = static_cast<std::size_t>(product_.lanes);
         const auto mr = static_cast<std::size_t>(product_.mr);
@@ -228,7 +227,7 @@ class Workspace {
 
     // ---- the solution
 
-    // UX = Y, the last rows first.
+    // Solves UX = Y for some columns, the last rows first.
     void back_substitute(Range columns, double* W) noexcept {
         for (std::size_t chunk = 0; chunk < solved_.size(); ++chunk)
             if (!reached(solved_[chunk], std::min((chunk + 1) * chunk_columns, n_))) return;
@@ -267,16 +266,16 @@ class Workspace {
     std::vector<double> diagonal_;  // with the ridge
     std::vector<double> floor_;
     Buffer<unsigned char> panels_;
-    Buffer<double> negative_;  // what is solved for, with the other sign
+    Buffer<double> negative_;  // the solution with the other sign: tiles only add
     std::vector<Step> steps_;
     std::vector<std::atomic<std::size_t>> solved_;  // rows, by chunk of columns
-    std::atomic<std::size_t> factored_ = 0;         // rows whose diagonal block is
-    std::atomic<std::size_t> failed_ = 0;           // the pivot, or n
+    std::atomic<std::size_t> factored_ = 0;         // rows whose diagonal block is factored
+    std::atomic<std::size_t> failed_ = 0;           // the failed pivot, or n
 };
 
 std::string describe(std::size_t pivot, std::size_t size, double value, double ridge,
                      std::ptrdiff_t system) {
-    char numbers[160];
+    char numbers[160];  // the sentence below with four numbers of any size
     std::snprintf(numbers, sizeof numbers,
                   "G + %.3g·I is not positive definite: pivot %zu of %zu is %.3g", ridge, pivot + 1,
                   size, value);
@@ -286,8 +285,13 @@ std::string describe(std::size_t pivot, std::size_t size, double value, double r
 }  // namespace
 
 void check_shapes(const ConstMatrix& G, const ConstMatrix& C) {
-    if (G.rows == 0 || G.rows != G.cols || C.rows != G.rows)
-        throw std::invalid_argument("G must be square, not empty, and have as many rows as C");
+    if (G.rows == 0 || G.rows != G.cols)
+        throw std::invalid_argument("G has " + std::to_string(G.rows) + " rows and " +
+                                    std::to_string(G.cols) +
+                                    " columns; expected a square matrix that is not empty");
+    if (C.rows != G.rows)
+        throw std::invalid_argument("C has " + std::to_string(C.rows) + " rows; expected " +
+                                    std::to_string(G.rows) + ", as G has");
 }
 
 NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, double value_,
@@ -317,17 +321,16 @@ void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& 
 void solve_one_by_one(const Batch& batch, const Ridge& ridge, double* W, int n_threads,
                       FirstFailure& failure) {
     const std::size_t n = batch.G.rows, m = batch.C.cols;
-    n_threads = static_cast<int>(
-        std::min<std::size_t>(static_cast<std::size_t>(threads_for_call(n_threads)), batch.count));
-    std::deque<Workspace> workspaces;
-    for (int thread = 0; thread < n_threads; ++thread) workspaces.emplace_back(n, m);
+    const std::size_t team = threads_for_items(threads_for_call(n_threads), batch.count);
+    std::deque<Workspace> workspaces;  // which cannot be moved
+    while (workspaces.size() < team) workspaces.emplace_back(n, m);
 
-    parallel_for(n_threads, batch.count, [&](std::size_t s, int thread) noexcept {
+    parallel_for(static_cast<int>(team), batch.count, [&](std::size_t s, int thread) noexcept {
         auto failed = workspaces[static_cast<std::size_t>(thread)].solve(
             batch.G_of(s), batch.C_of(s), ridge, W + s * n * m, 1);
         if (!failed) return;
         failed->system = static_cast<std::ptrdiff_t>(s);
-        failure.note(*failed);
+        failure.record(*failed);
     });
 }
 

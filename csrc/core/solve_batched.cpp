@@ -1,5 +1,5 @@
-// Many systems at once. Small ones are solved in groups, one system in each lane of a vector: a group's matrices are
-// interleaved into scratch, factored and solved there, and the solutions taken apart again.
+// Many systems at once. Small ones are solved in groups, one system in each lane of a vector: the matrices of a group are
+// interleaved into scratch memory, factored and solved there, and the solutions written back one by one.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,9 +14,12 @@
 namespace bpls {
 namespace {
 
-constexpr std::size_t max_cols = 16;  // right-hand sides in scratch at a time
+// Right-hand sides in scratch memory at a time, so that a group stays in the first two caches.
+constexpr std::size_t max_cols = 16;
+// Groups that a thread takes at a time: one alone would be done too soon.
+constexpr std::size_t groups_of_piece = 8;
 
-// A matrix whose rows follow each other without a gap, as one row: it has more full blocks.
+// Views a matrix whose rows follow each other without a gap as one row, which is interleaved in longer blocks.
 ConstMatrix flat(ConstMatrix matrix) noexcept {
     if (matrix.cols == 1) {
         std::swap(matrix.rows, matrix.cols);
@@ -28,7 +31,7 @@ ConstMatrix flat(ConstMatrix matrix) noexcept {
     return matrix;
 }
 
-// Solves groups of `lanes` systems, each thread in its own part of the scratch.
+// Solves groups of `lanes` systems, each thread in its own part of the scratch memory.
 class Groups {
  public:
     Groups(const Batch& batch, const Ridge& ridge, double* W, int n_threads)
@@ -61,8 +64,8 @@ class Groups {
         const unsigned real = (1u << systems) - 1;  // lanes that hold a system of their own
         if (failed & real) {
             const int s = std::countr_zero(failed & real);  // the first of them
-            failure_.note({static_cast<std::size_t>(found.pivot[s]), n_, found.value[s],
-                           found.shift[s], static_cast<std::ptrdiff_t>(first) + s});
+            failure_.record({static_cast<std::size_t>(found.pivot[s]), n_, found.value[s],
+                             found.shift[s], static_cast<std::ptrdiff_t>(first) + s});
         }
 
         double* B = U + matrix_size_;
@@ -92,7 +95,7 @@ class Groups {
         return static_cast<std::size_t>(kernels::interleaved_stride(static_cast<int>(n_)));
     }
 
-    // Where the systems of a group begin. Lanes without a system repeat the last one.
+    // The first elements of a group's systems. Lanes without a system repeat the last one.
     template <class T>
     std::array<T*, kernels::max_lanes> starts(T* data, std::ptrdiff_t stride, std::size_t first,
                                               std::size_t systems) const noexcept {
@@ -122,23 +125,23 @@ class Groups {
 BatchOutcome solve_batch(const Batch& batch, const Ridge& ridge, double* W, int n_threads) {
     check_shapes(batch.G, batch.C);
     const std::size_t n = batch.G.rows, m = batch.C.cols;
-    n_threads = threads_for_call(n_threads);
     if (n > max_interleaved) {
         FirstFailure failure;
         solve_one_by_one(batch, ridge, W, n_threads, failure);
         return {false, failure.get()};
     }
-    const auto work = static_cast<double>(batch.count) * static_cast<double>(n * n * (n + 6 * m));
-    if (work / 6 < parallel_threshold) n_threads = 1;
-    constexpr std::size_t piece = 8;  // groups that a thread takes at a time
-    const std::size_t piece_systems = piece * static_cast<std::size_t>(table().interleaved.lanes);
+    const auto multiply_adds =
+        static_cast<double>(batch.count) * static_cast<double>(n * n * (n + 6 * m)) / 6;
+    const std::size_t piece_systems =
+        groups_of_piece * static_cast<std::size_t>(table().interleaved.lanes);
     const std::size_t pieces = (batch.count + piece_systems - 1) / piece_systems;
     n_threads =
-        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), pieces));
+        static_cast<int>(threads_for_items(threads_for_work(n_threads, multiply_adds), pieces));
     Groups groups(batch, ridge, W, n_threads);
     parallel_for(n_threads, pieces, [&](std::size_t item, int thread) noexcept {
-        const std::size_t end = std::min((item + 1) * piece, groups.count());
-        for (std::size_t group = item * piece; group < end; ++group) groups.solve(group, thread);
+        const std::size_t end = std::min((item + 1) * groups_of_piece, groups.count());
+        for (std::size_t group = item * groups_of_piece; group < end; ++group)
+            groups.solve(group, thread);
     });
     return groups.outcome();
 }

@@ -1,52 +1,40 @@
-// A strip of rows times the weights of a layer. linear() and the predictors put their products together here, and so
-// give the same bits. Columns of A that are zero all over a tile are left out, which is no change to any sum.
+// A strip of rows times the weights of a layer. linear() and the predictors both multiply here, so their bits agree.
+// Columns of A that are zero in all rows of a tile are left out, which changes no sum.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
-#include "kernels/table.hpp"
+#include "core/nonzero_list.hpp"
+#include "core/panels.hpp"
 
 namespace bpls {
 
-inline constexpr std::size_t strip_rows = 48;  // a multiple of every level's rows of a tile
+// Rows that go through a layer, or a network, before the next ones: a multiple of every level's rows of a tile, and few
+// enough that their sums stay in the first two caches.
+inline constexpr std::size_t strip_rows = 48;
 
-// Rows of a tile where there are not enough for a whole one, and where zeros are left out: fewer rows have more in common.
+constexpr std::size_t strips_of(std::size_t rows) noexcept {
+    return (rows + strip_rows - 1) / strip_rows;
+}
+
+// Rows of a tile where there are not enough for a whole one, and where zeros are left out: fewer rows have more zero columns in
+// common.
 inline constexpr std::size_t few_tile_rows = 4;
 
-// The columns of A that are not zero all over a tile, as one thread lists them. Where nearly all are, leaving the others
-// out is not worth the trouble, nor is a look at the next tiles.
-struct NonzeroColumns {
-    // Room for the list of a block of columns.
-    static constexpr std::size_t room = kernels::depth_rows + kernels::max_list_lanes;
+// The columns of A that are not zero in all rows of a tile. Searching reads as much as a product with a few columns does, so
+// one search in vain is enough for a while.
+using NonzeroColumns = NonzeroList<1, 64>;
 
-    int* list = nullptr;  // or null: nothing is left out
-    int tiles_to_pass = 0;
+// Numbers that a list of a block of columns takes.
+inline constexpr std::size_t column_list_room = kernels::depth_rows + kernels::max_list_lanes;
 
-    bool looks() const noexcept { return list && tiles_to_pass == 0; }
-
-    // Gives the list of a tile, which count_nonzero(list) makes, and sets `steps` to its length; or null where nearly all of
-    // the `steps` columns count.
-    template <class F>
-    const int* of_tile(int& steps, F&& count_nonzero) noexcept {
-        if (!looks()) {
-            if (tiles_to_pass > 0) --tiles_to_pass;
-            return nullptr;
-        }
-        const int count = count_nonzero(list);
-        if (count > steps - steps / 8) {
-            tiles_to_pass = 64;
-            return nullptr;
-        }
-        steps = count;
-        return list;
-    }
-};
-
-// Leaving columns out pays from this size on. Zero times infinity is not zero: the weights must be finite.
-constexpr bool pays_to_look(std::size_t depth, std::size_t width) noexcept {
-    return depth >= 64 && width >= 32;
+// Whether leaving columns out can pay. Zero times infinity is not zero: the weights must be finite, too.
+constexpr bool pays_to_search(std::size_t depth, std::size_t width) noexcept {
+    constexpr std::size_t fewest_columns = 64;  // of A: else there is little to leave out
+    constexpr std::size_t fewest_sums = 32;  // of a row: else a search takes as long as the product
+    return depth >= fewest_columns && width >= fewest_sums;
 }
 
 // Where a tile finds columns of the weights: row after row, `row_stride` elements apart.
@@ -66,8 +54,22 @@ struct Strip {
     std::size_t padded;
 };
 
-// sums = start + A W, where panel_at(k, j) are the weights from row k, a multiple of the block, and column j on. Every row
-// of sums has room for whole vectors. Returns whether the first sum of every row is finite.
+// The strip of A that begins at row `first`: read where it lies, or converted into `copy`, which has room for it. The
+// caller sets its sums.
+template <class T>
+Strip<T> strip_at(const kernels::Dense<T>& dense, const ConstMatrix& A, bool in_place,
+                  std::size_t first, T* copy) noexcept {
+    const std::size_t count = std::min(strip_rows, A.rows - first);
+    if (in_place)
+        return {reinterpret_cast<const T*>(A.at(first, 0)),
+                A.row_stride / static_cast<std::ptrdiff_t>(sizeof(T)), count, nullptr, 0};
+    dense.copy_rows[A.dtype](A.at(first, 0), A.row_stride, A.col_stride, count, A.cols, copy,
+                             A.cols);
+    return {copy, static_cast<std::ptrdiff_t>(A.cols), count, nullptr, 0};
+}
+
+// sums = start + A W, where panel_at(k, j) returns the weights from row k, a multiple of the panels' block_rows, and column j on. Every
+// row of sums has room for whole vectors. Returns whether the first sum of every row is finite.
 template <class T, class F>
 bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* start,
               std::size_t depth, std::size_t width, F&& panel_at,
@@ -78,13 +80,13 @@ bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* st
         std::copy_n(start, strip.padded, strip.sums + i * strip.padded);
     for (std::size_t i = 0, rows = 0; i < strip.count; i += rows) {
         const std::size_t rest = strip.count - i;
-        rows = std::min(nonzero.looks() || rest < mr ? few_tile_rows : mr, rest);
+        rows = std::min(nonzero.searches() || rest < mr ? few_tile_rows : mr, rest);
         const int tile_rows = static_cast<int>(rows);
         for (std::size_t k = 0; k < depth; k += depth_block) {
             const T* a = strip.rows + static_cast<std::ptrdiff_t>(i) * strip.stride + k;
             const int columns = static_cast<int>(std::min(depth_block, depth - k));
             int steps = columns;
-            const int* listed = nonzero.of_tile(steps, [&](int* list) noexcept {
+            const int* listed = nonzero.find(steps, [&](int* list) noexcept {
                 return dense.nonzero_columns(a, strip.stride, tile_rows, columns, list);
             });
             for (std::size_t j = 0; j < width;) {

@@ -1,3 +1,4 @@
+// The comparison of a matrix with its transpose, block by block: every element is read once.
 #include "core/symmetric.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ constexpr std::size_t block = kernels::mirrored_block;
 struct Extremes {
     double largest = 0;
     double difference = 0;
-    bool finite = true;  // the differences
+    bool finite = true;  // whether all differences are
 
     void merge(const Extremes& other) noexcept {
         largest = std::max(largest, other.largest);
@@ -24,7 +25,7 @@ struct Extremes {
     }
 };
 
-// A block of a matrix as row-major double: where it lies, or else in a copy, where what is beyond the matrix is zero.
+// A block of a matrix as row-major double: where it lies if it can be read there, otherwise a copy, zero beyond the matrix.
 class Block {
  public:
     Block(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept {
@@ -56,11 +57,10 @@ class Block {
 
 bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads) {
     const std::size_t blocks = (matrix.rows + block - 1) / block;
-    n_threads = threads_for_call(n_threads);
-    if (static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols) < parallel_threshold)
-        n_threads = 1;
-    std::vector<Extremes> found(static_cast<std::size_t>(n_threads));
-    parallel_for(n_threads, blocks, [&](std::size_t row, int thread) noexcept {
+    n_threads = threads_for_work(
+        n_threads, static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols));
+    auto found = make_workers<Extremes>(n_threads, blocks);
+    parallel_for(found, blocks, [&](std::size_t row, Extremes& of_thread) noexcept {
         Extremes mine;
         for (std::size_t col = row; col < blocks; ++col) {
             const Block upper(matrix, row * block, col * block);
@@ -69,7 +69,7 @@ bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads) {
                 table().triangular.compare_mirrored(upper.values, upper.stride, lower.values,
                                                     lower.stride, mine.largest, mine.difference);
         }
-        found[static_cast<std::size_t>(thread)].merge(mine);
+        of_thread.merge(mine);
     });
     Extremes all;
     for (const Extremes& part : found) all.merge(part);

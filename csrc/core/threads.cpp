@@ -1,3 +1,4 @@
+// How many threads a call uses, from the environment, the caller and OpenMP, and the loop that shares items among them.
 #include "core/threads.hpp"
 
 #include <algorithm>
@@ -29,10 +30,10 @@ int available_threads() noexcept {
 #endif
 }
 
-// True in a child of fork(): the worker threads of OpenMP stayed in the parent, and a parallel region would wait for them.
+// Whether this is a child of fork(): OpenMP's workers stayed in the parent, and a parallel region would wait for them.
 std::atomic<bool> forked = false;
 
-// What set_default_threads() was given; 0 for nothing.
+// The argument of set_default_threads(), or 0.
 std::atomic<int> chosen = 0;
 
 struct Settings {
@@ -86,7 +87,7 @@ void set_default_threads(int n_threads) {
         throw std::invalid_argument("n_threads is " + std::to_string(n_threads) +
                                     "; expected an integer from 0 to " +
                                     std::to_string(max_threads));
-    settings();  // what OpenMP allowed before
+    settings();  // records what OpenMP allows now
     chosen = n_threads;
 }
 
@@ -96,6 +97,11 @@ int threads_for_call(int n_threads) {
     return std::min(n_threads, max_threads);
 }
 
+int threads_for_work(int n_threads, double multiply_adds) {
+    const int threads = threads_for_call(n_threads);
+    return multiply_adds < parallel_threshold ? 1 : threads;
+}
+
 namespace detail {
 
 void run_items(int n_threads, std::size_t items, Body body, void* context) {
@@ -103,8 +109,7 @@ void run_items(int n_threads, std::size_t items, Body body, void* context) {
         for (std::size_t item = 0; item < items; ++item) body(context, item, 0);
         return;
     }
-    const int team =
-        static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(n_threads), items));
+    const int team = static_cast<int>(threads_for_items(n_threads, items));
     std::atomic<std::size_t> next = 0;
     const auto work = [&](int thread) noexcept {
         for (std::size_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;)
@@ -119,7 +124,7 @@ void run_items(int n_threads, std::size_t items, Body body, void* context) {
     try {
         for (int thread = 1; thread < team; ++thread) others.emplace_back(work, thread);
     } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
-        // The system has no thread left: those that run share the items.
+        // The system has no thread left: the running ones share the items.
     }
     work(0);
     for (std::thread& other : others) other.join();

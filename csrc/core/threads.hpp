@@ -1,20 +1,30 @@
-// The one place where threads start: OpenMP where the build found it, std::thread otherwise (and under the thread
+// The only place where threads start: with OpenMP if the build found it, otherwise as std::thread (also under the thread
 // sanitizer, which cannot see into OpenMP).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
+#include <vector>
 
 #include "bpls/config.hpp"
 
 namespace bpls {
 
-// The threads a call may use: n_threads up to max_threads, or default_threads() where it is not positive. Never more than
-// one in a forked child.
+// The number of threads of a call: n_threads, at most max_threads, or default_threads() if it is not positive. One in a
+// forked child.
 int threads_for_call(int n_threads);
 
 // Below this many multiply-adds a second thread costs more than it saves.
 inline constexpr double parallel_threshold = 1 << 18;
+
+// As threads_for_call(), but one for fewer multiply-adds than parallel_threshold.
+int threads_for_work(int n_threads, double multiply_adds);
+
+// No more threads than there are items.
+inline std::size_t threads_for_items(int n_threads, std::size_t items) noexcept {
+    return std::min(static_cast<std::size_t>(n_threads), items);
+}
 
 namespace detail {
 using Body = void (*)(void* context, std::size_t item, int thread) noexcept;
@@ -31,6 +41,26 @@ void parallel_for(int n_threads, std::size_t items, F&& body) {
             (*static_cast<std::remove_reference_t<F>*>(context))(item, thread);
         },
         &body);
+}
+
+// Makes a Worker(arguments...) for every thread that shares the items: what a thread needs for itself, such as scratch
+// memory.
+template <class Worker, class... Arguments>
+std::vector<Worker> make_workers(int n_threads, std::size_t items, const Arguments&... arguments) {
+    const std::size_t count = threads_for_items(n_threads, items);
+    std::vector<Worker> workers;
+    workers.reserve(count);
+    for (std::size_t thread = 0; thread < count; ++thread) workers.emplace_back(arguments...);
+    return workers;
+}
+
+// Calls body(item, worker) for every item, each thread with the worker of its own.
+template <class Worker, class F>
+void parallel_for(std::vector<Worker>& workers, std::size_t items, F&& body) {
+    parallel_for(static_cast<int>(workers.size()), items,
+                 [&](std::size_t item, int thread) noexcept {
+                     body(item, workers[static_cast<std::size_t>(thread)]);
+                 });
 }
 
 }  // namespace bpls

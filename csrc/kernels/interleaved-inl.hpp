@@ -198,6 +198,47 @@ void unpack_interleaved(const double* in, int rows, int cols, double* const* out
 
 // ---- tiles of `rows` x `cols` vectors; strides are in doubles
 
+template <class V, int rows, int cols>
+inline void load_tile(const double* B, std::ptrdiff_t stride, V (&sum)[rows][cols]) noexcept {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int c = 0; c < cols; ++c) sum[r][c] = V::load(B + r * stride + c * V::lanes);
+}
+
+// sum[r] -= u[r] · x for the row x, which begins at B; u[r] lies at U + r * U_stride.
+template <class V, int rows, int cols>
+inline void subtract_row(const double* U, std::ptrdiff_t U_stride, const double* B,
+                         V (&sum)[rows][cols]) noexcept {
+    V x[cols];
+#pragma GCC unroll 8
+    for (int c = 0; c < cols; ++c) x[c] = V::load(B + c * V::lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+        const V u = V::load(U + r * U_stride);
+#pragma GCC unroll 8
+        for (int c = 0; c < cols; ++c) sum[r][c].subtract_product(u, x[c]);
+    }
+}
+
+// row -= u · other, for rows of a tile.
+template <class V, int cols>
+inline void subtract_product(const double* u, const V (&other)[cols], V (&row)[cols]) noexcept {
+    const V factor = V::load(u);
+#pragma GCC unroll 8
+    for (int c = 0; c < cols; ++c) row[c].subtract_product(factor, other[c]);
+}
+
+template <class V, int cols>
+inline void scale_and_store(const double* reciprocal, V (&row)[cols], double* out) noexcept {
+    const V factor = V::load(reciprocal);
+#pragma GCC unroll 8
+    for (int c = 0; c < cols; ++c) {
+        row[c] = row[c] * factor;
+        row[c].store(out + c * V::lanes);
+    }
+}
+
 // Solves for rows k to k + rows of U⁻ᵀB, given the rows above. U is column k of the factor, B the first of `cols` columns.
 template <class V, int rows, int cols>
 void forward_tile(const double* U, std::ptrdiff_t U_stride, int k, double* B,
@@ -205,35 +246,15 @@ void forward_tile(const double* U, std::ptrdiff_t U_stride, int k, double* B,
     constexpr int lanes = V::lanes;
     double* out = B + k * B_stride;
     V sum[rows][cols];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) sum[r][c] = V::load(out + r * B_stride + c * lanes);
-    for (int t = 0; t < k; ++t, U += U_stride, B += B_stride) {
-        V x[cols];
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) x[c] = V::load(B + c * lanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; ++r) {
-            const V u = V::load(U + r * lanes);
-#pragma GCC unroll 8
-            for (int c = 0; c < cols; ++c) sum[r][c].subtract_product(u, x[c]);
-        }
-    }
+    load_tile<V, rows, cols>(out, B_stride, sum);
+    for (int t = 0; t < k; ++t, U += U_stride, B += B_stride)
+        subtract_row<V, rows, cols>(U, lanes, B, sum);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
-        for (int q = 0; q < r; ++q) {
-            const V u = V::load(U + q * U_stride + r * lanes);
-#pragma GCC unroll 8
-            for (int c = 0; c < cols; ++c) sum[r][c].subtract_product(u, sum[q][c]);
-        }
-        const V reciprocal = V::load(U + r * U_stride + r * lanes);
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) {
-            sum[r][c] = sum[r][c] * reciprocal;
-            sum[r][c].store(out + r * B_stride + c * lanes);
-        }
+        for (int q = 0; q < r; ++q)
+            subtract_product<V, cols>(U + q * U_stride + r * lanes, sum[q], sum[r]);
+        scale_and_store<V, cols>(U + r * U_stride + r * lanes, sum[r], out + r * B_stride);
     }
 }
 
@@ -243,35 +264,15 @@ void back_tile(const double* U, std::ptrdiff_t U_stride, int below, double* B,
                std::ptrdiff_t B_stride) noexcept {
     constexpr int lanes = V::lanes;
     V sum[rows][cols];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) sum[r][c] = V::load(B + r * B_stride + c * lanes);
-    for (int t = rows; t < rows + below; ++t) {
-        V x[cols];
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) x[c] = V::load(B + t * B_stride + c * lanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; ++r) {
-            const V u = V::load(U + r * U_stride + t * lanes);
-#pragma GCC unroll 8
-            for (int c = 0; c < cols; ++c) sum[r][c].subtract_product(u, x[c]);
-        }
-    }
+    load_tile<V, rows, cols>(B, B_stride, sum);
+    for (int t = rows; t < rows + below; ++t)
+        subtract_row<V, rows, cols>(U + t * lanes, U_stride, B + t * B_stride, sum);
 #pragma GCC unroll 8
     for (int r = rows - 1; r >= 0; --r) {
 #pragma GCC unroll 8
-        for (int q = rows - 1; q > r; --q) {
-            const V u = V::load(U + r * U_stride + q * lanes);
-#pragma GCC unroll 8
-            for (int c = 0; c < cols; ++c) sum[r][c].subtract_product(u, sum[q][c]);
-        }
-        const V reciprocal = V::load(U + r * U_stride + r * lanes);
-#pragma GCC unroll 8
-        for (int c = 0; c < cols; ++c) {
-            sum[r][c] = sum[r][c] * reciprocal;
-            sum[r][c].store(B + r * B_stride + c * lanes);
-        }
+        for (int q = rows - 1; q > r; --q)
+            subtract_product<V, cols>(U + r * U_stride + q * lanes, sum[q], sum[r]);
+        scale_and_store<V, cols>(U + r * U_stride + r * lanes, sum[r], B + r * B_stride);
     }
 }
 

@@ -224,16 +224,26 @@ void clipping_keeps_inverses_finite() {
     }
 }
 
+void the_list_says_where_the_values_lie(const bpls::ActivationInfo& info) {
+    CHECK(bpls::find_activation(info.name) == &info);
+    CHECK(std::string_view(bpls::name_of(info.activation)) == info.name);
+    std::vector<double> z = random_values<double>(64, 3), n(z.size());
+    for (double& value : z) value = std::clamp(8 * value, info.domain.low, info.domain.high);
+    bpls::forward(info.activation, z.data(), n.data(), 1, z.size());
+    for (const double value : n) CHECK(info.range.low <= value && value <= info.range.high);
+}
+
 }  // namespace
 
 int main() {
     return run_tests([] {
-        for (int i = 0; i < bpls::activation_count; ++i) {
-            const auto activation = static_cast<bpls::Activation>(i);
+        for (const bpls::ActivationInfo& info : bpls::activation_list) {
+            const bpls::Activation activation = info.activation;
+            the_list_says_where_the_values_lie(info);
             inverse_undoes_forward<float>(activation);
             inverse_undoes_forward<double>(activation);
             derivative_is_the_slope(activation);
-            if (activation == bpls::Activation::softmax) continue;
+            if (!info.elementwise) continue;
             values_are_within_their_ulps<float>(activation);
             values_are_within_their_ulps<double>(activation);
             a_value_does_not_depend_on_its_place<float>(activation);
@@ -242,5 +252,6 @@ int main() {
         softmax_is_the_formula_at_every_length<float>();
         softmax_is_the_formula_at_every_length<double>();
         clipping_keeps_inverses_finite();
+        CHECK(bpls::find_activation("nothing") == nullptr);
     });
 }

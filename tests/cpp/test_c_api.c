@@ -104,7 +104,8 @@ static void a_network_predicts(void) {
     memset(out, 0, sizeof out);
     CHECK(bpls_predict_matrix(copy, &rows, 0, out) == BPLS_OK && out[3] == -765);
     CHECK(bpls_predict_f32(copy, narrow, 1, narrow) == BPLS_INVALID_ARGUMENT);
-    CHECK(strcmp(bpls_last_error(), "the predictor is for rows of another type") == 0);
+    CHECK(strcmp(bpls_last_error(),
+                 "rows has another type; expected the one that the predictor is for") == 0);
     CHECK(bpls_predict_f64(NULL, x, 2, out) == BPLS_INVALID_ARGUMENT);
     CHECK(strcmp(bpls_last_error(), "predictor is NULL") == 0);
     CHECK(bpls_predict_matrix(NULL, &rows, 0, out) == BPLS_INVALID_ARGUMENT);

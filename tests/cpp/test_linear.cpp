@@ -73,6 +73,18 @@ void wrong_output_type_is_refused() {
         [&] { bpls::linear(bpls::row_major(&one, 1, 1), bpls::row_major(&one, 1, 1), {}, &out); }));
 }
 
+void an_unknown_element_type_is_refused() {
+    const double one = 1;
+    double out = 7;
+    bpls::ConstMatrix A = bpls::row_major(&one, 1, 1);
+    for (const int number : {-1, bpls::dtype_count}) {
+        A.dtype = static_cast<bpls::DType>(number);
+        CHECK(throws<std::invalid_argument>(
+            [&] { bpls::linear(A, bpls::row_major(&one, 1, 1), {}, &out); }));
+    }
+    CHECK(out == 7);
+}
+
 void no_columns_of_weights_give_nothing() {
     const float one = 1;
     float out = 7;
@@ -157,6 +169,7 @@ int main() {
         activation_is_applied();
         zero_times_infinity_is_nan_in_every_row();
         wrong_output_type_is_refused();
+        an_unknown_element_type_is_refused();
         no_columns_of_weights_give_nothing();
         for (const std::size_t apart : {0u, 3u, 4u})
             for (const bool black : {false, true}) bytes_times_integers_are_exact(apart, black);

@@ -249,6 +249,15 @@ void weights_that_do_not_fit_are_refused() {
     CHECK(throws<std::invalid_argument>([&] { bpls::Network(std::span<const bpls::Layer>()); }));
 }
 
+void weights_that_are_not_finite_have_their_own_error() {
+    for (const double value : {NAN, INFINITY, -INFINITY}) {
+        const double weights[] = {1.0, value};
+        const bpls::Layer layers[] = {{bpls::row_major(weights, 2, 1), {}}};
+        CHECK(throws<bpls::NonFiniteError>([&] { bpls::Network(layers, true); }));
+        CHECK(throws<std::invalid_argument>([&] { bpls::Network(layers, true); }));
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -260,5 +269,6 @@ int main() {
         mutated_files_are_refused_or_valid();
         a_file_on_disk_is_read();
         weights_that_do_not_fit_are_refused();
+        weights_that_are_not_finite_have_their_own_error();
     });
 }

@@ -71,7 +71,7 @@ def variants() -> list[Variant]:
     from numba import types
 
     from bpls_fast import activations
-    from bpls_fast.cuda import elements, layers, products, systems
+    from bpls_fast.cuda.device import elements, layers, products, systems
 
     f4, f8, u1, u4, i8, i4 = (
         types.float32,

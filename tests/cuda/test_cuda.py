@@ -150,7 +150,7 @@ def test_the_gate_has_every_kernel() -> None:
     source = Path(gate.__file__).read_text(encoding="utf-8")
     names = [
         name
-        for source in (PACKAGE / "cuda").glob("*.py")
+        for source in (PACKAGE / "cuda").rglob("*.py")
         for name in re.findall(r"^def (\w+_kernel)\(", source.read_text("utf-8"), re.MULTILINE)
     ]
     assert len(names) > 15

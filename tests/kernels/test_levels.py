@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(
     "BPLS_ISA_SUBPROCESS" in os.environ, reason="started by this file itself for one level"
 )
 
-KNOWN = ["generic", "avx2", "avx512", "avx512vnni"]  # ascending
 ISA = bf.config()["isa"]
 TESTS = ROOT / "tests"
 KERNEL_TESTS = [
@@ -53,8 +52,13 @@ A_FEW_OF_THEM = [
 each_supported = pytest.mark.parametrize("level", ISA["supported"])
 
 
+def fallbacks(level: str) -> list[str]:
+    """Return the levels that a level falls back to, the nearest first."""
+    below = ISA["fallback"][level]
+    return [] if below == level else [below, *fallbacks(below)]
+
+
 def test_compiled_supported_and_active_levels_nest() -> None:
-    assert set(ISA["compiled"]) <= set(KNOWN)
     assert set(ISA["supported"]) <= set(ISA["compiled"])
     assert "generic" in ISA["supported"]
     assert ISA["active"] in ISA["supported"]
@@ -67,14 +71,25 @@ def test_every_compiled_level_has_its_flags_listed() -> None:
 @pytest.mark.skipif(
     platform.machine().lower() not in {"x86_64", "amd64"}, reason="the AVX levels are x86-64 only"
 )
-def test_every_known_level_is_compiled_on_x86_64() -> None:
-    assert set(ISA["compiled"]) == set(KNOWN)
+def test_there_are_levels_beyond_the_generic_one_on_x86_64() -> None:
+    assert len(ISA["compiled"]) > 1
 
 
-def test_the_highest_supported_level_is_picked_by_default() -> None:
+@pytest.mark.parametrize("level", ISA["compiled"])
+def test_a_level_falls_back_to_compiled_ones_and_at_last_to_the_generic_one(level: str) -> None:
+    assert [level, *fallbacks(level)][-1] == "generic"
+    assert set(fallbacks(level)) <= set(ISA["compiled"])
+
+
+@each_supported
+def test_what_a_supported_level_falls_back_to_is_supported(level: str) -> None:
+    assert set(fallbacks(level)) <= set(ISA["supported"])
+
+
+def test_the_supported_level_with_the_most_fallbacks_is_picked_by_default() -> None:
     code = "import bpls_fast; print(bpls_fast.config()['isa']['active'])"
     active = output_of(run_code(code, BPLS_ISA=None)).strip()
-    assert active == max(ISA["supported"], key=KNOWN.index)
+    assert len(fallbacks(active)) == max(len(fallbacks(level)) for level in ISA["supported"])
 
 
 @each_supported
@@ -97,9 +112,9 @@ def test_an_unknown_level_is_an_import_error_naming_the_possible_ones(value: str
     assert_refused(value)
 
 
-@pytest.mark.skipif(set(ISA["supported"]) == set(KNOWN), reason="this CPU has every level")
+@pytest.mark.skipif(ISA["supported"] == ISA["compiled"], reason="this CPU has every level")
 def test_a_level_this_cpu_lacks_is_an_import_error_naming_the_possible_ones() -> None:
-    for level in set(KNOWN) - set(ISA["supported"]):
+    for level in set(ISA["compiled"]) - set(ISA["supported"]):
         assert_refused(level)
 
 

@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpls_fast import _core
-from bpls_fast.kernels.backend import take
+from bpls_fast.kernels import linear_bytes, take_rows
 from bpls_fast.training.refined.components import MOST_COLUMNS
-
-
-def linear_bytes(A, W, scale, n_threads=None):
-    return _core.linear_bytes(A, W, scale, n_threads)
 
 
 def random_product(rows, n, m, seed):
@@ -126,7 +122,7 @@ def test_rows_are_gathered(dtype, columns, layout):
     }[layout]
     chosen = random.integers(0, 2000, 1500)
     out = np.empty((1500, columns), dtype)
-    assert take(rows, chosen, out) is out
+    assert take_rows(rows, chosen, out) is out
     np.testing.assert_array_equal(out, rows[chosen])
 
 
@@ -145,7 +141,7 @@ def test_a_dtype_of_no_kernel_is_not_gathered():
 
 def test_arrays_from_a_pickle_are_gathered():
     X = pickle.loads(pickle.dumps(np.arange(15.0).reshape(5, 3)))
-    np.testing.assert_array_equal(take(X, np.array([4, 0]), np.zeros((2, 3))), X[[4, 0]])
+    np.testing.assert_array_equal(take_rows(X, np.array([4, 0]), np.zeros((2, 3))), X[[4, 0]])
 
 
 @pytest.mark.parametrize(

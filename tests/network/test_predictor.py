@@ -262,7 +262,7 @@ def test_a_change_while_weights_are_packed_is_not_lost(monkeypatch: pytest.Monke
         return old
 
     with monkeypatch.context() as patch:
-        patch.setattr(_core, "PackedNetwork", packed)
+        patch.setattr("bpls_fast.network.network.PackedNetwork", packed)
         net.predict_one(x)
     assert net.predict_one(x).tobytes() == net.forward(x[np.newaxis])[0].tobytes()
 

@@ -1,5 +1,5 @@
-"""The forms in which a network leaves and comes back: npz, safetensors, ONNX, a PyTorch module, a C header.
+"""File formats of networks: npz, safetensors, ONNX, PyTorch modules, C headers.
 
-Every one of them is made of `Parts` and read into `Parts`; the methods of `Network` are the way in. What is read is
-data: nothing in a file is executed, no other file is opened, no memory is taken for what a file only claims to hold.
+Every format writes `Parts` and reads `Parts`; `methods.py` has the methods of `Network` that call them. Files are
+data: nothing in them is executed, no other file is opened, and no memory is allocated for what a file only claims.
 """

@@ -1,7 +1,7 @@
 """Networks as C: one header with the weights and the forward pass, for C99 and C++, without allocation.
 
-Weights lie neuron by neuron, so that each is one pass over the inputs. Nothing but <math.h> is needed, and that only
-for activations with exponentials.
+Weights are stored neuron by neuron, so that each neuron is one pass over the inputs. <math.h> is needed only for
+activations with exponentials.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats.files import Path, written_whole
+from bpls_fast.network.formats.files import Path, write_atomically
 from bpls_fast.network.formats.parts import Layer, Parts
 
 __all__ = ["write"]
 
 TYPES = {"float32": ("float", "f"), "float64": ("double", "")}
 
-# In all pieces of code NAME is the prefix of what the header defines, REAL the type of its numbers, and what ends in an
-# underscore a function of <math.h>, which has one for each type. An activation replaces z[0] to z[n - 1].
+# In these templates NAME is the prefix of all names, REAL the type of numbers, and a name that ends in an underscore a
+# function of <math.h>, which gets the suffix of its type. An activation overwrites z[0] to z[n - 1].
 EACH = "for (int i = 0; i < n; ++i) z[i] = {};"
 ACTIVATIONS = {
     "sigmoid": """\
@@ -60,10 +60,10 @@ enum {{ NAME_inputs = INPUTS, NAME_outputs = OUTPUTS }};
 """
 COMMENT = """\
 A network of bpls_fast: SUMMARY.
- * NAME_forward(x, y) takes NAME_inputs numbers x and gives NAME_outputs numbers y; NAME_decision(x, y) gives what they
- * are before the last activation. No function writes to anything but y and its own stack."""
+ * NAME_forward(x, y) reads NAME_inputs numbers x and writes NAME_outputs numbers y; NAME_decision(x, y) writes them
+ * before the last activation. The functions write to y and their own stack only."""
 COMMENT_OF_CLASSES = """
- * NAME_predict(x) gives the number of a class, NAME_classes[number] is its label."""
+ * NAME_predict(x) returns the number of a class; NAME_classes[number] is its label."""
 PREDICT = """\
 static const char *const NAME_classes[NAME_outputs] = {LABELS};
 
@@ -78,14 +78,14 @@ MATH = re.compile(r"\b([a-z0-9]+)_\(")
 
 
 def write(path: Path, parts: Parts, name: str, dtype: str) -> None:
-    """Write the header; the file appears whole or not at all."""
+    """Write the header; the file is written completely or not at all."""
     if not isinstance(name, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(f"name is {name!r}; expected a C identifier that begins with a letter")
     if dtype not in TYPES:
         raise ValueError(f"dtype is {dtype!r}; expected 'float32' or 'float64'")
     parts.check_activations(ACTIVATIONS, "the C header")
     text = _header(parts, name, dtype)
-    with written_whole(path) as file:
+    with write_atomically(path) as file:
         file.write(text.encode())
 
 
@@ -126,7 +126,7 @@ def _arrays(layers: Sequence[Layer], suffix: str) -> Iterator[str]:
 
 
 def _array(name: str, values: NDArray[Any], suffix: str) -> str:
-    """Give an array of the shortest decimals that are its numbers again; NumPy's have a point or an exponent."""
+    """Return an array in C; every number is the shortest decimal that reads back as itself."""
     numbers = [f"{value!s}{suffix}" for value in values]
     lines = [", ".join(numbers[first : first + 8]) for first in range(0, len(numbers), 8)]
     body = ",\n    ".join(lines)
@@ -151,7 +151,7 @@ def _activation(activation: str) -> str:
 
 
 def _decision(layers: Sequence[Layer]) -> str:
-    """Give the function of all layers; hidden values go to and fro between two arrays."""
+    """Return the function that runs all layers; hidden values alternate between two arrays."""
     widths = [layer.weight.shape[1] for layer in layers[:-1]]
     room = [max(widths[parity::2]) for parity in (0, 1) if widths[parity::2]]
     lines = (
@@ -182,7 +182,7 @@ static inline void NAME_forward(const REAL *x, REAL *y) {{
 
 
 def _quoted(text: str) -> str:
-    """Give a string in C, in UTF-8; what is not plain is written in octal, which always has three digits."""
+    """Return a string literal in UTF-8; special bytes are written as three octal digits."""
     plain = (chr(byte) if _is_plain(byte) else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and errors of reading that name the file."""
+"""Files that are written completely or not at all, and read errors that name the file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-__all__ = ["Path", "UnreadableError", "opened", "size_of", "written_whole"]
+__all__ = ["Path", "UnreadableError", "file_size", "open_to_read", "write_atomically"]
 
 Path = str | os.PathLike[str]
 
 
 class UnreadableError(Exception):
-    """A file is of another version, or what was found in it is not what it says or what was expected."""
+    """A file has another version, or its content is not what its header says or what was expected."""
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read a network from; whatever is wrong with its bytes becomes a ValueError."""
+def open_to_read(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read a network from; any error in its bytes becomes a ValueError."""
     path = os.fspath(path)
     with open(path, "rb") as file:
         try:
@@ -29,20 +29,20 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             raise
         except UnreadableError as error:
             raise ValueError(f"{path!r} cannot be read as a network: {error}") from error
-        except Exception as error:  # libraries have many ways to fail on bytes that are not theirs
+        except Exception as error:  # parsers fail in many ways on foreign bytes
             raise ValueError(
                 f"{path!r} cannot be read as a network; it is of another kind or damaged: {error}"
             ) from error
 
 
-def size_of(file: BinaryIO) -> int:
-    """Give the bytes that a file holds; of what is no plain file none are read."""
+def file_size(file: BinaryIO) -> int:
+    """Return the number of bytes in a file; 0 for anything but a regular file."""
     return os.fstat(file.fileno()).st_size
 
 
 @contextlib.contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write; it replaces the one at path when all is written, and vanishes if that fails."""
+def write_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file to write; it replaces the file at `path` at the end, or is deleted on an error."""
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -51,7 +51,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        _give_usual_mode(unfinished)
+        _set_default_mode(unfinished)
         os.replace(unfinished, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -59,8 +59,8 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _give_usual_mode(path: str) -> None:
-    """Let the file have the permissions of any new file; a temporary one is its owner's alone."""
+def _set_default_mode(path: str) -> None:
+    """Set the permissions of any new file; those of a temporary file are for its owner only."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, 0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""The labels of a network's outputs as arrays without objects, and as text that gives back the same array."""
+"""The labels of a network's outputs: as arrays without objects, and as text that restores the same array."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 
 from bpls_fast.network.formats.files import UnreadableError
 
-__all__ = ["PLAIN_KINDS", "of_text", "plain", "to_text"]
+__all__ = ["PLAIN_KINDS", "as_plain_array", "from_text", "to_text"]
 
-PLAIN_KINDS = "biufSUMm"  # of NumPy types without objects: numbers, strings, dates
-TEXT_TYPES = {
-    "b": bool,
-    "i": int,
-    "u": int,
-    "f": float,
-    "U": str,
-}  # that JSON has, by NumPy's kinds
+PLAIN_KINDS = "biufSUMm"  # NumPy's kinds without objects: numbers, strings, dates
+# The types of JSON by NumPy's kinds.
+TEXT_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 TEXT_DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[1-9][0-9]{0,5})")
-LARGEST = 1 << 24  # bytes of an array of labels: a text may name a type far longer than its labels
+LARGEST = 1 << 24  # bytes of all labels: a file may claim a type far longer than its labels
 
 
-def plain(classes: NDArray[Any]) -> NDArray[Any]:
-    """Give labels as an array that needs no pickle; objects of one plain type become an array of that type."""
+def as_plain_array(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array that needs no pickle; objects of one plain type become an array of that type."""
     array = classes
     if classes.dtype.kind == "O" and len({type(label) for label in classes}) == 1:
         array = np.array(classes.tolist())
@@ -38,10 +33,10 @@ def plain(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def to_text(classes: NDArray[Any] | None) -> tuple[str, str]:
-    """Give labels as a list in JSON, and the NumPy type they have; two empty strings for none."""
+    """Return labels as a list in JSON, and their NumPy dtype; two empty strings for None."""
     if classes is None:
         return "", ""
-    array = plain(classes)
+    array = as_plain_array(classes)
     if not TEXT_DTYPE.fullmatch(array.dtype.str):
         raise TypeError(
             f"classes have dtype {classes.dtype}; as text they must be numbers, booleans or strings"
@@ -58,8 +53,8 @@ def to_text(classes: NDArray[Any] | None) -> tuple[str, str]:
     return text, array.dtype.str
 
 
-def of_text(text: str, dtype: str) -> NDArray[Any] | None:
-    """Give the array that `to_text` was given."""
+def from_text(text: str, dtype: str) -> NDArray[Any] | None:
+    """Return the array that `to_text` converted."""
     if not text and not dtype:
         return None
     if not TEXT_DTYPE.fullmatch(dtype):
@@ -71,7 +66,7 @@ def of_text(text: str, dtype: str) -> NDArray[Any] | None:
     if len(labels) * kind.itemsize > LARGEST:
         raise UnreadableError(f"its classes would take more than {LARGEST} bytes")
     if expected is str:
-        # Half of a pair of surrogates is no text: UnicodeError, a ValueError.
+        # Half of a surrogate pair is not text: this raises UnicodeError, a ValueError.
         "".join(labels).encode()
     array = np.array(labels, kind)
     if array.tolist() != labels:

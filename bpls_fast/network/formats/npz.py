@@ -1,7 +1,7 @@
-"""Network files: a `.npz` archive of plain arrays and a header in JSON. Nothing in it is ever executed.
+"""Network files: a `.npz` archive of plain arrays and a header in JSON. Nothing in it is executed.
 
-A file is believed only as far as it was checked: the archive's members, their sizes before they are read, the format
-version, and a checksum over the shape, type and bytes of every array.
+Everything is checked before it is used: the members of the archive, their sizes before they are read, the format
+version, and a checksum over shape, dtype and bytes of every array.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import labels
-from bpls_fast.network.formats.files import Path, UnreadableError, opened, size_of, written_whole
+from bpls_fast.network.formats import files, labels
+from bpls_fast.network.formats.files import UnreadableError
 from bpls_fast.network.formats.parts import Parts
 
 __all__ = ["read", "write"]
@@ -25,7 +25,7 @@ __all__ = ["read", "write"]
 FORMAT = "bpls_fast.network"
 VERSION = 1
 LARGEST_HEADER = 1 << 20  # bytes
-# Of a `.npy` file: type, order and sizes of an array of numbers, strings or dates.
+# The header of a `.npy` file: dtype, order and shape of an array of numbers, strings or dates.
 NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|][biufSUMm]\d+(?:\[\w+\])?)', 'fortran_order': (True|False), "
     rb"'shape': \(([\d, ]*)\), \} *\n"
@@ -35,11 +35,11 @@ SIZE = re.compile(rb"\d+")
 Header = dict[str, Any]
 
 
-def write(path: Path, parts: Parts) -> None:
-    """Write a network; the file appears whole or not at all."""
+def write(path: files.Path, parts: Parts) -> None:
+    """Write a network; the file is written completely or not at all."""
     arrays = {f"weights_{layer}": W for layer, W in enumerate(parts.weights)}
     if parts.classes is not None:
-        arrays["classes"] = labels.plain(parts.classes)
+        arrays["classes"] = labels.as_plain_array(parts.classes)
     header: Header = {
         "format": FORMAT,
         "version": VERSION,
@@ -50,13 +50,13 @@ def write(path: Path, parts: Parts) -> None:
         "arrays": {name: _description(array) for name, array in arrays.items()},
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with written_whole(path) as file:
+    with files.write_atomically(path) as file:
         np.savez(file, allow_pickle=False, header=text, **arrays)
 
 
-def read(path: Path) -> Parts:
-    """Read what `write` wrote. Raises ValueError for any other file."""
-    with opened(path) as file, zipfile.ZipFile(file) as archive:
+def read(path: files.Path) -> Parts:
+    """Read what `write` wrote; raise ValueError for any other file."""
+    with files.open_to_read(path) as file, zipfile.ZipFile(file) as archive:
         return _read(_Members(archive, file))
 
 
@@ -107,10 +107,10 @@ def _read_array(members: _Members, name: str, described: Any) -> NDArray[Any]:
 
 
 class _Members:
-    """The arrays of an archive that is not compressed. All of them together are not larger than the file."""
+    """The arrays of an uncompressed archive; together they are not larger than the file."""
 
     def __init__(self, archive: zipfile.ZipFile, file: BinaryIO) -> None:
-        self.archive, self.size = archive, size_of(file)
+        self.archive, self.size = archive, files.file_size(file)
         total = sum(member.compress_size for member in archive.infolist())
         if total > self.size:
             raise UnreadableError(
@@ -127,7 +127,7 @@ class _Members:
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    """Give the array of a `.npy` file; NumPy's own reader would first make room for what the file claims to hold."""
+    """Return the array of a `.npy` file. NumPy's own reader would first allocate what the file claims to hold."""
     start = 10 + int.from_bytes(data[8:10], "little")
     head = NPY_HEADER.fullmatch(data[10:start])
     if data[:8] != b"\x93NUMPY\1\0" or head is None:
@@ -142,7 +142,7 @@ def _array(data: bytes) -> NDArray[Any]:
 
 
 def _description(array: NDArray[Any]) -> dict[str, Any]:
-    """Give what the header says of an array; the checksum covers shape and type as well as the bytes."""
+    """Return the header's entry for an array; the checksum covers shape, dtype and bytes."""
     shape, dtype = list(array.shape), array.dtype.str
     start = zlib.crc32(f"{shape} {dtype}".encode())
     return {"shape": shape, "dtype": dtype, "crc32": zlib.crc32(array.tobytes(), start)}

@@ -1,7 +1,7 @@
 """Networks as ONNX: a chain of Gemm nodes and activations, written and read without the onnx package.
 
-Read are the files that other tools write for such a chain, too: Gemm, or MatMul and Add, with weights of float32 or
-float64 inside the file. Any other node, attribute or place of the weights is refused.
+The reader accepts such chains from other tools, too: Gemm, or MatMul and Add, with float32 or float64 weights inside
+the file. It refuses any other node, attribute or location of weights.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import labels
-from bpls_fast.network.formats.files import Path, UnreadableError, opened, size_of, written_whole
+from bpls_fast.network.formats import files, labels
+from bpls_fast.network.formats.files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 from bpls_fast.network.formats.protobuf import BYTES, FLOAT, INT, encode, fields, message
 
 __all__ = ["read", "write"]
 
-IR_VERSION, OPSET = 7, 13  # of 2020: every runtime since then opens them
+IR_VERSION, OPSET = 7, 13  # from 2020: every runtime since then reads them
 OLDEST_OPSET = 7  # before it Gemm and Add had other rules
-LARGEST = 2**31 - 1  # bytes of a message of protobuf
+LARGEST = 2**31 - 1  # bytes of a protobuf message
 TYPES = {1: "<f4", 11: "<f8"}  # tensor types of weights; an input may be of bytes as well
 UINT8 = 2
-# The fields of a tensor: dims, type, segment, floats, raw data, doubles, and of data in other files.
+# The fields of a tensor: dims, type, segment, floats, raw data, doubles, and two of data in other files.
 TENSOR = {
     1: (INT, 2),
     2: (INT, 1),
@@ -52,7 +52,7 @@ ACTIVATIONS: dict[str, list[Node]] = {
     "softminus": [("Neg", {}), ("Softplus", {}), ("Neg", {})],
 }
 NAMES = {tuple(op for op, _ in nodes): name for name, nodes in ACTIVATIONS.items()}
-# What an attribute may be, its default first. Numbers in a file are float32.
+# The accepted values of every attribute, the default first. Numbers in a file are float32.
 ALLOWED: dict[str, dict[str, tuple[int | float, ...]]] = {
     "Sigmoid": {},
     "Tanh": {},
@@ -64,7 +64,7 @@ ALLOWED: dict[str, dict[str, tuple[int | float, ...]]] = {
     "Neg": {},
 }
 GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}  # its attributes
-# What may come before the first layer: it gives rows of floats from rows.
+# The nodes that may come before the first layer: they turn rows into rows of floats.
 BEFORE: dict[str, dict[str, tuple[int | float, ...]]] = {
     "Cast": {"to": (1, 11)},
     "Flatten": {"axis": (1,)},
@@ -72,28 +72,28 @@ BEFORE: dict[str, dict[str, tuple[int | float, ...]]] = {
 }
 
 
-def write(path: Path, parts: Parts, input_dtype: str) -> None:
-    """Write a network that computes in float32; the file appears whole or not at all."""
+def write(path: files.Path, parts: Parts, input_dtype: str) -> None:
+    """Write a network that computes in float32; the file is written completely or not at all."""
     if input_dtype not in ("float32", "uint8"):
         raise ValueError(f"input_dtype is {input_dtype!r}; expected 'float32' or 'uint8'")
     parts.check_activations(ACTIVATIONS, "ONNX")
     model = _model(parts, input_dtype == "uint8")
     if len(model) > LARGEST:
         raise ValueError(f"the network takes {len(model)} bytes; an ONNX file holds {LARGEST}")
-    with written_whole(path) as file:
+    with files.write_atomically(path) as file:
         file.write(model)
 
 
-def read(path: Path) -> Parts:
-    """Read a chain of layers. Raises ValueError for any other file."""
-    with opened(path) as file:
-        size = size_of(file)
+def read(path: files.Path) -> Parts:
+    """Read a chain of layers; raise ValueError for any other file."""
+    with files.open_to_read(path) as file:
+        size = files.file_size(file)
         if size > LARGEST:
             raise UnreadableError(f"it has {size} bytes; an ONNX file holds {LARGEST}")
         return _read(memoryview(file.read(size)))
 
 
-# ---- writing: the numbers are those of the fields in onnx.proto
+# ---- writing: numbers of fields are those of onnx.proto
 
 
 def _model(parts: Parts, of_bytes: bool) -> bytes:
@@ -104,7 +104,7 @@ def _model(parts: Parts, of_bytes: bool) -> bytes:
         (2, "bpls_fast"),
         *((14, encode((1, key), (2, value))) for key, value in metadata.items()),
         (7, _graph(parts, of_bytes)),
-        (8, encode((1, ""), (2, OPSET))),  # last, so that no file that was cut off has it
+        (8, encode((1, ""), (2, OPSET))),  # last, so that a truncated file does not have it
     )
 
 
@@ -178,11 +178,11 @@ def _read(data: memoryview) -> Parts:
     with np.errstate(over="ignore", invalid="ignore"):  # networks refuse NaN and infinity
         for node in _all(graph, 1):
             chain.follow(*_read_node(node))
-    classes = labels.of_text(
+    classes = labels.from_text(
         properties.get("bpls_fast.classes", ""), properties.get("bpls_fast.classes_dtype", "")
     )
-    # Bytes are taken for the numbers they are, as the file does; nothing divides them by 255.
-    return Parts.of_layers(chain.layers(), 1.0, classes)
+    # Scale 1: the model does not divide bytes by 255.
+    return Parts.from_layers(chain.layers(), 1.0, classes)
 
 
 def _check_opset(entries: list[memoryview]) -> None:
@@ -203,7 +203,7 @@ def _property(entry: memoryview) -> tuple[str, str]:
 
 
 def _tensors(graph: memoryview) -> dict[str, memoryview]:
-    """Give the weights by name, not yet looked into."""
+    """Return the weights by name, not yet parsed."""
     tensors: dict[str, memoryview] = {}
     for tensor in _all(graph, 5):
         name = _text(message(tensor, {8: (BYTES, 1)})[8])
@@ -214,7 +214,7 @@ def _tensors(graph: memoryview) -> dict[str, memoryview]:
 
 
 def _end(graph: memoryview, number: int, tensors: Mapping[str, memoryview]) -> str:
-    """Give the name of the graph's one input or output; old files list the weights as inputs, too."""
+    """Return the name of the graph's only input or output; old files list the weights as inputs, too."""
     kind, ends = "input" if number == 11 else "output", []
     for value in _all(graph, number):
         name = _text(message(value, {1: (BYTES, 1)})[1])
@@ -249,7 +249,7 @@ def _read_tensor(name: str, tensor: memoryview) -> NDArray[np.float64]:
 
 
 def _read_node(node: memoryview) -> tuple[str, list[str], str, dict[str, Any]]:
-    """Give the operator, the names of inputs and output, and the attributes."""
+    """Return the operator, the names of inputs and output, and the attributes."""
     found = message(
         node, {1: (BYTES, 3), 2: (BYTES, 1), 4: (BYTES, 1), 5: (BYTES, 4), 7: (BYTES, 1)}
     )
@@ -269,7 +269,7 @@ def _read_attribute(entry: memoryview) -> tuple[str, int | float]:
 
 
 class _Chain:
-    """The layers found so far, and the name of the value that the next node must take."""
+    """The layers found so far, and the name of the value that must be the input of the next node."""
 
     def __init__(self, first: str, last: str, tensors: dict[str, memoryview]) -> None:
         self.value, self.last, self.tensors = first, last, tensors
@@ -335,7 +335,7 @@ class _Chain:
         self.found[-1] = (weight, np.broadcast_to(bias.ravel(), weight.shape[1:]))
 
     def _tensor(self, name: str) -> NDArray[np.float64]:
-        """Give a tensor, each only once: a small file cannot become a large network."""
+        """Return a tensor, each only once: a small file cannot become a large network."""
         if name not in self.tensors:
             raise UnreadableError(
                 f"{name!r:.40} is no tensor of the file, or one that is used twice"
@@ -360,7 +360,7 @@ def _check_attributes(
 
 
 def _all(graph: memoryview, wanted: int) -> Iterator[memoryview]:
-    """Give the fields of one number, which must be messages."""
+    """Yield the fields of one number, which must be messages."""
     for number, wire, value in fields(graph):
         if number == wanted:
             if wire != BYTES:

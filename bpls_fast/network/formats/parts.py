@@ -1,4 +1,4 @@
-"""What a network consists of, as plain values: all that a format carries."""
+"""The content of a network as plain values: what a file format stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Layer", "Parts"]
 
 
 class Layer(NamedTuple):
-    """A layer with its bias apart: weight is (inputs, neurons), bias (neurons,) or None."""
+    """A layer with a separate bias: weight is (inputs, neurons), bias (neurons,) or None."""
 
     weight: NDArray[Any]
     bias: NDArray[Any] | None
@@ -20,7 +20,7 @@ class Layer(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The arguments and attributes of a `Network`; its weights have the biases in their last rows."""
+    """The arguments and attributes of a `Network`; the last rows of its weights are the biases."""
 
     layer_sizes: Sequence[int]
     activations: Sequence[str]
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
     classes: NDArray[Any] | None
 
     def layers(self, dtype: DTypeLike, scale: float) -> list[Layer]:
-        """Give the layers in another type of float, the first one as if its inputs were multiplied by scale."""
+        """Return the layers in another float dtype; the first includes a factor of the inputs, `scale`."""
         layers = []
         for index, (W, activation) in enumerate(zip(self.weights, self.activations, strict=True)):
             inputs = len(W) - self.bias
@@ -49,10 +49,10 @@ class Parts(NamedTuple):
                 )
 
     @classmethod
-    def of_layers(
+    def from_layers(
         cls, layers: Sequence[Layer], input_scale: float | None, classes: NDArray[Any] | None
     ) -> Parts:
-        """Put layers together; where only some have a bias, that of the others is zero."""
+        """Build parts from layers; if only some layers have a bias, that of the others is zero."""
         for index, (weight, bias, _) in enumerate(layers):
             if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[1:]):
                 shapes = [v.shape for v in (weight, bias) if v is not None]

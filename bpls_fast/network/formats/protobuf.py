@@ -1,7 +1,7 @@
-"""Messages in the wire format of Protocol Buffers, as much of it as ONNX needs.
+"""Messages in the wire format of Protocol Buffers, as far as ONNX needs it.
 
-A reader names the fields it wants, and how often each may occur, so that a message cannot grow beyond its bytes in
-memory; the others are stepped over.
+A reader names the fields it wants, and how often each may occur, so that a message takes no more memory than its bytes;
+other fields are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIXED = {EIGHT_BYTES: 8, FLOAT: 4}
 
 
 def encode(*content: tuple[int, int | float | str | bytes]) -> bytes:
-    """Give the message of these fields, each a number and a value."""
+    """Return the message of these fields, each a number and a value."""
     return b"".join(_field(number, value) for number, value in content)
 
 
@@ -33,7 +33,7 @@ def _field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Give a number from 0 as bytes of seven bits each, the lowest first; the others say that more follow."""
+    """Return a number >= 0 in groups of seven bits, the lowest first; the eighth bit says that more follow."""
     data = bytearray()
     while value > 127:
         data.append(value & 127 | 128)
@@ -42,7 +42,7 @@ def _varint(value: int) -> bytes:
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
-    """Give the fields of a message one by one: number, wire type, value (a signed int, a float or bytes in place)."""
+    """Yield the fields of a message: number, wire type, value (a signed int, a float, or a view of bytes)."""
     place = 0
     while place < len(data):
         key, place = _read_varint(data, place)
@@ -67,7 +67,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 
 def message(data: memoryview, wanted: Mapping[int, tuple[int, int]]) -> dict[int, list[Any]]:
-    """Give the values of the wanted fields, for each a list; `wanted` has their wire types and largest counts."""
+    """Return a list of values for each wanted field; `wanted` has their wire types and largest counts."""
     found: dict[int, list[Any]] = {number: [] for number in wanted}
     for number, wire, value in fields(data):
         if number not in wanted:
@@ -82,7 +82,7 @@ def message(data: memoryview, wanted: Mapping[int, tuple[int, int]]) -> dict[int
 
 
 def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
-    """Give the number at a place, and the place after it."""
+    """Return the number at a place, and the place after it."""
     value = 0
     for shift in range(0, 70, 7):
         if place == len(data):

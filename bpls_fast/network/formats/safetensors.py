@@ -1,7 +1,7 @@
 """Networks as safetensors: the length of a JSON header, the header, and the weights in float64, layer by layer.
 
-The weights start at a multiple of 8 bytes and follow one another without gaps, so that a reader can map the file into
-memory and use them where they lie.
+The weights start at a multiple of 8 bytes and have no gaps, so that a reader can map the file into memory and use them
+in place.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import labels
-from bpls_fast.network.formats.files import Path, UnreadableError, opened, size_of, written_whole
+from bpls_fast.network.formats import files, labels
+from bpls_fast.network.formats.files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 
 __all__ = ["read", "write"]
@@ -24,10 +24,10 @@ LARGEST_HEADER = 1 << 20  # bytes
 METADATA = ("format", "version", "activations", "input_scale", "classes", "classes_dtype")
 
 
-def write(path: Path, parts: Parts) -> None:
-    """Write a network; the file appears whole or not at all."""
+def write(path: files.Path, parts: Parts) -> None:
+    """Write a network; the file is written completely or not at all."""
     header = _header(parts)
-    with written_whole(path) as file:
+    with files.write_atomically(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for W in parts.weights:
@@ -35,9 +35,9 @@ def write(path: Path, parts: Parts) -> None:
             file.write(np.ascontiguousarray(W, "<f8").tobytes())
 
 
-def read(path: Path) -> Parts:
-    """Read what `write` wrote. Raises ValueError for any other file."""
-    with opened(path) as file:
+def read(path: files.Path) -> Parts:
+    """Read what `write` wrote; raise ValueError for any other file."""
+    with files.open_to_read(path) as file:
         return _read(file)
 
 
@@ -68,7 +68,7 @@ def _header(parts: Parts) -> bytes:
 
 
 def _read(file: BinaryIO) -> Parts:
-    size = size_of(file)
+    size = files.file_size(file)
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(LARGEST_HEADER, size - 8) or length % 8:
         raise UnreadableError(
@@ -91,8 +91,8 @@ def _read(file: BinaryIO) -> Parts:
     tensors.check_all_taken()
     if len({layer.bias is None for layer in layers}) > 1:
         raise UnreadableError("some of its layers have a bias and some have none")
-    classes = labels.of_text(metadata["classes"], metadata["classes_dtype"])
-    return Parts.of_layers(layers, _scale(metadata["input_scale"]), classes)
+    classes = labels.from_text(metadata["classes"], metadata["classes_dtype"])
+    return Parts.from_layers(layers, _scale(metadata["input_scale"]), classes)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _scale(text: str) -> float | None:
 
 
 class _Tensors:
-    """The tensors of a file, taken one after the other in the order of their bytes."""
+    """The tensors of a file, read one after the other in the order of their bytes."""
 
     def __init__(self, entries: dict[str, Any], data: bytes) -> None:
         self.entries, self.data, self.offset = entries, data, 0

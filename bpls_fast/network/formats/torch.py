@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from bpls_fast.network.formats.parts import Layer, Parts
 
-__all__ = ["of_module", "to_module"]
+__all__ = ["from_module", "to_module"]
 
-# The class of every activation but identity, and what its attributes may be, ours first. A softplus that is linear from
-# 20 on, as PyTorch's is by default, is off by 2e-9 there, from 50 on by nothing.
+# The class of every activation except identity, and the accepted values of its attributes, ours first. A softplus that
+# is linear from 20 on, PyTorch's default, has an error of 2e-9 there; from 50 on the error is zero.
 ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
     "sigmoid": ("Sigmoid", {}),
     "tanh": ("Tanh", {}),
@@ -28,7 +28,7 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
 
 
 def to_module(parts: Parts, dtype: Any) -> Any:
-    """Give the module, its parameters of the given type or of PyTorch's default."""
+    """Return the module, with parameters of the given dtype or PyTorch's default."""
     parts.check_activations(ACTIVATIONS, "PyTorch")
     nn = _torch().nn
     modules = []
@@ -41,8 +41,8 @@ def to_module(parts: Parts, dtype: Any) -> Any:
     return nn.Sequential(*modules)
 
 
-def of_module(module: Any) -> Parts:
-    """Give the layers of a module. Raises TypeError or ValueError for what is no chain of layers."""
+def from_module(module: Any) -> Parts:
+    """Return the layers of a module; raise TypeError or ValueError if it is not a chain of layers."""
     nn = _torch().nn
     if not isinstance(module, nn.Module):
         raise TypeError(f"module is a {type(module).__name__}; expected a torch.nn.Module")
@@ -64,8 +64,8 @@ def of_module(module: Any) -> Parts:
             )
     if not layers:
         raise ValueError("module has no Linear layer; expected at least 1")
-    # Bytes are taken for the numbers they are, as the module does; nothing divides them by 255.
-    return Parts.of_layers(layers, 1.0, None)
+    # Scale 1: the module does not divide bytes by 255.
+    return Parts.from_layers(layers, 1.0, None)
 
 
 def _torch() -> Any:
@@ -75,7 +75,7 @@ def _torch() -> Any:
 def _linear(layer: Layer, dtype: Any, index: int) -> Any:
     torch = _torch()
     inputs, neurons = layer.weight.shape
-    # Without initial values, which would draw on PyTorch's random numbers.
+    # Without initial values, which would advance PyTorch's random state.
     linear = torch.nn.utils.skip_init(
         torch.nn.Linear, inputs, neurons, bias=layer.bias is not None, dtype=dtype
     )
@@ -89,19 +89,19 @@ def _linear(layer: Layer, dtype: Any, index: int) -> Any:
 
 
 def _flattened(nn: Any, module: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the modules inside nested Sequentials, in the order they run in, with their places."""
+    """Yield the modules inside nested Sequentials in the order of execution, each with its place."""
     if type(module) is not nn.Sequential:
         yield place, module
         return
     _check_plain(module, place)
-    for name, part in module._modules.items():  # named_children() leaves out a module's second use
+    for name, part in module._modules.items():  # named_children() omits the second use of a module
         yield from _flattened(nn, part, f"{place}.{name}" if place else name)
 
 
 def _check_plain(part: Any, place: str) -> None:
     """Refuse a module that does more than its class says."""
     if part is None:
-        return  # refused as what it is: no layer
+        return  # it is refused later, as not a layer
     if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
         raise ValueError(
             f"module has {type(part).__name__} with hooks, or a forward of its own, at {place!r}; "
@@ -110,7 +110,7 @@ def _check_plain(part: Any, place: str) -> None:
 
 
 def _activation(nn: Any, part: Any) -> str | None:
-    """Give the name of the activation that a module is, None for any other."""
+    """Return the name of the activation that a module is, or None."""
     for name, (kind, attributes) in ACTIVATIONS.items():
         if type(part) is getattr(nn, kind):
             same = all(getattr(part, key) in values for key, values in attributes.items())
@@ -119,7 +119,7 @@ def _activation(nn: Any, part: Any) -> str | None:
 
 
 def _changes_nothing(nn: Any, part: Any, *, first: bool) -> bool:
-    """Tell whether a module gives the rows that it takes, in a prediction."""
+    """Return whether a module returns its input unchanged in a prediction."""
     flat = type(part) is nn.Flatten and first and (part.start_dim, part.end_dim) == (1, -1)
     return flat or type(part) in (nn.Identity, nn.Dropout)
 

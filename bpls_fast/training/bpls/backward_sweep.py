@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.kernels import cross, gram, linear, residual
+from bpls_fast.kernels import cross, gram, linear, residual, target
 from bpls_fast.kernels.activations import Activation
-from bpls_fast.kernels.backend import arrays_to_numpy, device_kernels, to_numpy
+from bpls_fast.kernels.backend import arrays_to_numpy, to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.checks import check_bool, check_choice
 from bpls_fast.training.context import FitContext
@@ -180,21 +180,7 @@ class BackwardSweep:
             R = residual(A, W, B, bias=self.net.bias)
             if choice == "label" and labels is not None:
                 R *= np.arange(R.shape[1]) == to_numpy(labels)[:, np.newaxis]
-            return corrected(A, R, M, below, margin)
-
-
-def corrected(N: Array, R: Array, M: Array, below: Activation, margin: float) -> Array:
-    """Return the pre-activations of the layer below for the values N + R M, at least `margin` inside its range."""
-    # Below zero the inverse of leaky ReLU is steep: 100 times what it is given.
-    least = -margin if below.name == "leaky_relu" else None
-    if (gpu := device_kernels("auto", N)) is not None:
-        on_gpu: Array = gpu.target(R, M, N, below.name, margin, least)
-        return on_gpu
-    values = linear(R, M)
-    values += N
-    if least is not None:
-        np.maximum(values, least, out=values)
-    return below.inverse(values, margin=margin)
+            return target(R, M, A, activation=below.name, margin=margin)
 
 
 def correction(W: NDArray[np.float64], choice: str) -> NDArray[np.float64]:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast import _core
-from bpls_fast.kernels import cross, gram, linear, solve
+from bpls_fast.kernels import cross, gram, linear, linear_bytes, solve
 from bpls_fast.network import Network
 from bpls_fast.training.data import Array, float_of
 
@@ -52,7 +51,7 @@ class Components(NamedTuple):
         in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_COLUMNS
         if self.integers is not None and self.units is not None and in_place:
             factors = (scale * self.units).astype(np.float32)
-            return _core.linear_bytes(X, self.integers, factors, None)
+            return linear_bytes(X, self.integers, factors)
         return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
 
     def network(self, net: Network, G: NDArray[np.float64]) -> tuple[Network, NDArray[np.float64]]:

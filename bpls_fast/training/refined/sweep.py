@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.kernels import Activation, cross, gram, linear, residual, solve, tangent
-from bpls_fast.kernels.backend import arrays_to_numpy, device_kernels, to_numpy
+from bpls_fast.kernels import cross, gram, linear, residual, solve, tangent
+from bpls_fast.kernels.backend import arrays_to_numpy, to_numpy
 from bpls_fast.network.network import Network, scaled_inputs
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Batch, Weights, float_of
@@ -251,7 +251,8 @@ class RefinedSweep:
         """
         N, activation = now.N[layer], self.net.activations[layer]
         if activation.name == "softmax" or len(self.hidden) == 1:
-            squares = _squared_slopes(activation, N, batch.sample_weight) / batch.total_weight()
+            squares = activation.squared_slopes(N, sample_weight=batch.sample_weight)
+            squares = squares / batch.total_weight()
             return np.diag(np.einsum("ij,ij->i", linear(W, above), W) * squares), False
         count = len(N) if batch.trial < FEW_SLOPES else batch.trial
         some = slice(0, count, -(-count // SLOPE_ROWS))
@@ -386,15 +387,3 @@ class RefinedSweep:
 def _dot(A: Array, B: Array) -> float:
     """Return ΣΣ A B, with the same bits at any number of threads."""
     return float(np.einsum("ij,ij->", A, B))
-
-
-def _squared_slopes(activation: Activation, N: Array, weights: Array | None) -> Array:
-    """Return, for each neuron, the weighted sum over rows of its squared slope."""
-    if weights is None:
-        return activation.squared_slopes(N)
-    if (gpu := device_kernels("auto", N)) is not None:
-        on_gpu: Array = gpu.squared_slopes(activation.name, N, weights)
-        return on_gpu
-    slope = N * (1 - N) if activation.name == "softmax" else activation.jacobian(np.ones_like(N), N)
-    squares: Array = np.einsum("i,ij,ij->j", weights, slope, slope, dtype=np.float64)
-    return squares

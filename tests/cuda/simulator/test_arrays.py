@@ -192,18 +192,18 @@ def test_copies_have_their_own_memory_and_type():
 
 
 def test_rows_leave_room_for_what_is_computed_of_them(monkeypatch):
-    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(array, "BLOCK_BYTES", 48)
     monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.7)
-    assert isinstance(array.movable(VALUES), Array)
+    assert isinstance(array.rows_to_device(VALUES), Array)
     monkeypatch.setattr(runtime, "free_bytes", lambda: VALUES.nbytes / 0.8)
-    assert isinstance(array.movable(VALUES), array.HostRows)
-    assert isinstance(array.movable(VALUES[:2]), Array)  # a part of it
+    assert isinstance(array.rows_to_device(VALUES), array.HostRows)
+    assert isinstance(array.rows_to_device(VALUES[:2]), Array)  # a part of it
 
 
 def test_parts_of_rows_cover_them(monkeypatch):
-    monkeypatch.setattr(array, "PART_BYTES", 48)
+    monkeypatch.setattr(array, "BLOCK_BYTES", 48)
     rows = array.HostRows(VALUES)
-    found = list(array.parts(rows))
+    found = list(array.device_blocks(rows))
     assert [place for place, _ in found] == [slice(0, 2), slice(2, 4)]
     np.testing.assert_array_equal(np.concatenate([np.asarray(part) for _, part in found]), VALUES)
     assert np.asarray(rows).shape == (4, 3)

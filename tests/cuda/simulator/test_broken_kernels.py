@@ -5,7 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from bpls_fast.cuda import elements, layers, products, runtime, systems
+from bpls_fast.cuda import runtime
+from bpls_fast.cuda.device import elements, layers, products, systems
 from bpls_fast.cuda.runtime import cuda
 from tests.cuda.scheduler import BarrierError, RaceError
 

@@ -128,8 +128,8 @@ class NumpyAsCupy:
 def cupy(monkeypatch):
     linalg = pytest.importorskip("scipy.linalg")
     monkeypatch.setattr(libraries, "cupy", lambda: NumpyAsCupy)
-    monkeypatch.setattr(libraries, "triangular", lambda: linalg.solve_triangular)
-    monkeypatch.setattr(libraries, "raising", nullcontext)
+    monkeypatch.setattr(libraries, "triangular_solver", lambda: linalg.solve_triangular)
+    monkeypatch.setattr(libraries, "raise_on_failure", nullcontext)
     monkeypatch.setattr(libraries, "SMALLEST_PRODUCT", 2)
     monkeypatch.setattr(libraries, "SMALLEST_SYSTEM", 2)
 
@@ -147,7 +147,7 @@ def test_the_libraries_make_the_same_products(cupy, weighted, monkeypatch):
 
 
 def test_the_libraries_solve_the_same_systems(cupy, monkeypatch):
-    assert "cuSOLVER" in libraries.choice()["solve"]
+    assert "cuSOLVER" in libraries.chosen_libraries()["solve"]
     monkeypatch.setattr(libraries, "solve", recorded(libraries.solve))
     C = np.arange(12.0).reshape(6, 2)
     G = C @ C.T + np.eye(6)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-import bpls_fast.training.bpls.backward_sweep as sweep
-from bpls_fast.cuda import array, products, runtime
+import bpls_fast.training.solvers as solvers
+from bpls_fast.cuda import array, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
+from bpls_fast.cuda.device import products
 from tests.support.reference import same_bits
 
 
@@ -135,7 +136,7 @@ def test_refined_sweeps_fit_numbers_and_networks_without_hidden_layers():
 
 
 def test_large_systems_of_a_fit_are_solved_on_the_gpu(monkeypatch):
-    monkeypatch.setattr(sweep, "LARGE_SYSTEM", 1)
+    monkeypatch.setattr(solvers, "LARGE_SYSTEM", 1)
     X, labels = rings(np.float64)
 
     def make():
@@ -244,7 +245,7 @@ def small_memory(monkeypatch):
         return upload(values)
 
     monkeypatch.setattr(runtime, "upload", limited)
-    monkeypatch.setattr(array, "PART_BYTES", 1000)
+    monkeypatch.setattr(array, "BLOCK_BYTES", 1000)
 
 
 def wide_rings():
@@ -254,7 +255,7 @@ def wide_rings():
 
 def test_rows_that_do_not_fit_the_device_go_there_part_by_part(small_memory):
     X, _ = wide_rings()
-    assert isinstance(array.movable(X), HostRows)
+    assert isinstance(array.rows_to_device(X), HostRows)
     B, W = np.ones((len(X), 2)), np.ones((6, 2))
     for found, expected in (
         (bf.gram(X, B, bias=True, backend="cuda")[1], bf.gram(X, B, bias=True)[1]),
@@ -325,4 +326,4 @@ def test_a_device_without_room_for_one_row_says_so(monkeypatch):
     rows = HostRows(np.ones((4, 2)))
     monkeypatch.setattr(runtime, "upload", full)
     with pytest.raises(MemoryError, match="OUT_OF_MEMORY"):
-        list(array.parts(rows))
+        list(array.device_blocks(rows))

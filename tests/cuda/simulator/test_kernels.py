@@ -5,10 +5,12 @@ import pytest
 
 import bpls_fast as bf
 from bpls_fast import kernels as surface
-from bpls_fast.cuda import elements, functions, kernels, products, runtime, systems
+from bpls_fast.cuda import kernels, runtime
 from bpls_fast.cuda.array import Array, asarray
-from bpls_fast.cuda.products import Tile
-from bpls_fast.cuda.systems import Block
+from bpls_fast.cuda.device import elements, functions, products, systems
+from bpls_fast.cuda.device.products import Tile
+from bpls_fast.cuda.device.systems import Block
+from bpls_fast.cuda.kernels import products as sums_of_products
 from tests.support import reference
 from tests.support.reference import A_DTYPES, FLOATS, assert_within, random_values, same_bits
 
@@ -54,7 +56,7 @@ def test_columns_are_scaled_and_centred(dtype, scale, center):
 def test_sums_over_several_blocks_of_rows_are_added_in_float64(monkeypatch):
     A, B = values((41, 5), np.float32), values((41, 2), np.float32, 1)
     monkeypatch.setattr(products, "BLOCK_ROWS", dict.fromkeys(products.BLOCK_ROWS, 8))
-    monkeypatch.setattr(kernels, "PARTIAL_BYTES", 2 * 5 * 5 * 4)  # two blocks at a time
+    monkeypatch.setattr(sums_of_products, "PARTIAL_BYTES", 2 * 5 * 5 * 4)  # two blocks at a time
     G, C = bf.gram(A, B, backend="cuda")
     assert_within(G, reference.gram(A), reference.gram_bound(A))
     assert_within(C, reference.cross(A, B), reference.cross_bound(A, B))
@@ -77,7 +79,7 @@ def test_weights_have_the_type_of_the_arithmetic(monkeypatch):
 
 
 def test_a_grid_is_no_longer_than_a_grid_may_be(monkeypatch):
-    monkeypatch.setattr(kernels, "LARGEST_GRID", 2)
+    monkeypatch.setattr(sums_of_products, "LARGEST_GRID", 2)
     monkeypatch.setattr(products, "BLOCK_ROWS", dict.fromkeys(products.BLOCK_ROWS, 4))
     grids, launch = [], runtime.launch
     monkeypatch.setattr(
@@ -158,8 +160,8 @@ def test_tangents_residuals_and_targets_are_those_of_the_cpu(width, dtype, activ
     on_gpu = surface.residual(asarray(A), W, asarray(N), bias=True)
     np.testing.assert_allclose(np.asarray(on_gpu), R, rtol=tolerance, atol=10 * tolerance)
     values_ = act.forward(values((7, width), dtype, 4))
-    expected = act.inverse(values_ + bf.linear(R, M), margin=0.05)
-    target = kernels.target(R, M, values_, activation, 0.05)
+    expected = surface.target(R, M, values_, activation=activation, margin=0.05)
+    target = kernels.target(R, M, values_, activation=activation, margin=0.05)
     np.testing.assert_allclose(target, expected, rtol=tolerance, atol=100 * tolerance)
 
 
@@ -199,12 +201,14 @@ def test_a_tangent_may_overwrite_the_memory_it_reads(activation):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_target_has_a_least_value(dtype):
+def test_a_target_of_leaky_relu_has_a_least_value(dtype):
     N = np.array([[-2.0, 0.5]], dtype)
-    found = kernels.target(
-        np.zeros((1, 1), dtype), np.zeros((1, 2), dtype), N, "identity", 0.1, -1.0
+    R, M = np.zeros((1, 1), dtype), np.zeros((1, 2), dtype)
+    found = kernels.target(R, M, N, activation="leaky_relu", margin=0.1)
+    np.testing.assert_allclose(found, [[-10.0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, surface.target(R, M, N, activation="leaky_relu", margin=0.1), rtol=1e-6
     )
-    assert found.tolist() == [[-1.0, 0.5]]
 
 
 @pytest.mark.parametrize("activation", list(bf.activations))
@@ -217,31 +221,33 @@ def test_activations_are_those_of_the_cpu_from_end_to_end_of_the_range(dtype, ac
     z = np.stack([z, z[::-1]]) if activation != "softmax" else values((5, 7), dtype)
     n = act.forward(z)
     same = {"rtol": 8 * eps, "atol": 4 * np.finfo(dtype).tiny}
-    np.testing.assert_allclose(kernels.forward(activation, z), n, **same)
-    np.testing.assert_allclose(kernels.derivative(activation, z), act.derivative(z), **same)
+    np.testing.assert_allclose(kernels.activations[activation].forward(z), n, **same)
+    np.testing.assert_allclose(
+        kernels.activations[activation].derivative(z), act.derivative(z), **same
+    )
     for margin in (None, 0.01):
-        found = kernels.inverse(activation, n, margin)
+        found = kernels.activations[activation].inverse(n, margin=margin)
         np.testing.assert_allclose(
             found, act.inverse(n, margin=margin), rtol=16 * eps, atol=8 * eps
         )
     v, n = values(z.shape, dtype, 1), act.forward(np.nan_to_num(z))
-    found = kernels.jacobian(activation, v, n)
+    found = kernels.activations[activation].jacobian(v, n)
     np.testing.assert_allclose(found, act.jacobian(v, n), rtol=16 * eps, atol=8 * eps)
-    found = kernels.squared_slopes(activation, n)
+    found = kernels.activations[activation].squared_slopes(n)
     np.testing.assert_allclose(found, act.squared_slopes(n), rtol=64 * eps, atol=eps)
 
 
 def test_softmax_of_infinite_rows_is_that_of_the_cpu():
     z = np.array([[np.inf, 0.0], [-np.inf, -np.inf], [-np.inf, 1.0], [np.nan, 0.0]])
     np.testing.assert_array_equal(
-        kernels.forward("softmax", z), bf.activations["softmax"].forward(z)
+        kernels.activations["softmax"].forward(z), bf.activations["softmax"].forward(z)
     )
 
 
 def test_activations_take_arrays_of_any_shape():
     for shape in ((3,), (2, 3, 4), (0, 2)):
         z = np.asarray(rng_of(1).normal(size=shape))
-        found = kernels.forward("tanh", z)
+        found = kernels.activations["tanh"].forward(z)
         assert found.shape == shape
         np.testing.assert_allclose(found, np.tanh(z), rtol=1e-15)
 
@@ -342,8 +348,8 @@ def test_the_same_call_gives_the_same_bits():
         (lambda A: kernels.solve(np.eye(3), A), ValueError, "C has shape"),
         (lambda A: kernels.solve(np.eye(4), A, eps=-1), ValueError, "eps is -1"),
         (lambda A: kernels.solve(np.eye(4), A, eps="1"), TypeError, "eps is a str"),
-        (lambda A: kernels.inverse("tanh", A, 0.7), ValueError, "margin is 0.7"),
-        (lambda A: kernels.jacobian("tanh", A, A[:2]), ValueError, "v has shape"),
+        (lambda A: kernels.activations["tanh"].inverse(A, margin=0.7), ValueError, "margin is 0.7"),
+        (lambda A: kernels.activations["tanh"].jacobian(A, A[:2]), ValueError, "v has shape"),
         (lambda A: bf.gram(A, backend="gpu"), ValueError, "backend is 'gpu'; expected one of auto"),
     ],
 )
@@ -353,8 +359,9 @@ def test_what_is_wrong_is_named_before_anything_runs(call, error, message):
 
 
 def test_every_kernel_of_the_cpu_has_its_namesake():
-    for name in surface.__all__:
-        assert callable(getattr(kernels, name))
+    only_on_the_cpu = {"Activation", "NonFiniteError", "PackedNetwork", "linear_bytes"}
+    assert set(kernels.__all__) == set(surface.__all__) - only_on_the_cpu
+    assert list(kernels.activations) == list(surface.activations)
 
 
 def test_constants_keep_the_arithmetic_of_float32():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bpls_fast.cuda import elements, layers, products, systems
-from bpls_fast.cuda.products import Tile
+from bpls_fast.cuda.device import elements, layers, products, systems
+from bpls_fast.cuda.device.products import Tile
 from bpls_fast.cuda.runtime import cuda, kernel
 from tests.cuda.traffic import watched
 

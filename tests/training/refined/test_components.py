@@ -5,7 +5,7 @@ import pytest
 
 import bpls_fast as bf
 import bpls_fast.training.refined.inputs as inputs
-from bpls_fast import _core
+from bpls_fast.kernels import linear_bytes
 from bpls_fast.training.refined.components import ROUND, leading_components, variance
 from bpls_fast.training.stopping import MANY_SWEEPS
 from tests.support.subprocesses import output_of, run_code
@@ -160,7 +160,7 @@ def test_components_of_bytes_do_not_depend_on_how_the_rows_lie(bias):
     assert np.abs(components.integers.astype(int)).max() == 127
     exact = (X.astype(np.int64) @ components.integers) * components.units
     units = components.units.astype(np.float32)
-    by_integers = _core.linear_bytes(X, components.integers, units, None)
+    by_integers = linear_bytes(X, components.integers, units)
     np.testing.assert_array_equal(components.rows(X, 1.0), by_integers)
     for rows in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1]):
         found = components.rows(rows, 1.0)

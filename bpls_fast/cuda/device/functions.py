@@ -1,7 +1,7 @@
-"""The activations as functions of one number, for kernels to call: forward, inverse, derivative, slope from a value.
+"""The activations as functions of one number, for kernels to call: forward, inverse, derivative, slope at a value.
 
-Constants have the type of the arithmetic: a Python float would turn a float32 kernel into a float64 one. NaN gives NaN;
-nothing overflows on the way to a finite result. Softmax, which needs a whole row, has kernels of its own.
+Constants have the type of the arithmetic: a Python float would turn a float32 kernel into a float64 one. NaN
+propagates, and no finite result overflows on the way. Softmax needs whole rows and has kernels of its own.
 """
 
 from __future__ import annotations

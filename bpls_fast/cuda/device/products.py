@@ -1,10 +1,9 @@
 """Sums over rows of products of columns: AᵀWA and AᵀWB. A block sums one tile of the result over a few hundred rows.
 
-A thread has rows of the tile in pieces of 16 bytes, which it reads from shared memory at once; its columns are apart,
-so that threads write next to each other.
-
-float32 kernels hold no float64 instruction: the tiles they write, each of BLOCK_ROWS rows, are added up in float64 by
-`add_up`, in the order of the rows. Bytes are multiplied four at a time (dp4a) and are exact.
+A thread reads its rows of the tile from shared memory in vectors of 16 bytes; its columns are spread, so that
+neighbouring threads write neighbouring elements. float32 kernels have no float64 instruction: the tiles they write,
+each over BLOCK_ROWS rows, are added up in float64 by `add_up`, in the order of the rows. Bytes are multiplied four at
+a time (dp4a), exactly.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ __all__ = [
     "bytes_kernel",
     "floats_kernel",
     "mirror_kernel",
-    "places",
-    "powers",
+    "row_in_tile",
+    "shift_and_mask",
 ]
 
 PIECE = 16
-"""Bytes that a thread reads at once at most."""
+"""The most bytes that a thread reads in one instruction."""
 
 ALIGNED = None if runtime.simulated else PIECE
-"""The alignment of shared arrays that are read so; the simulator knows none."""
+"""The alignment of shared arrays that are read in vectors; the simulator does not support it."""
 
 
 class Tile(NamedTuple):
-    """A square of the result: its side, the side of what a thread holds in registers, rows that are read at once."""
+    """A square tile of the result: its side, the side of a thread's share in registers, the rows read at a time."""
 
     side: int
     per_thread: int
@@ -52,16 +51,16 @@ class Tile(NamedTuple):
         return (self.side // self.per_thread) ** 2
 
 
-def powers(across: int) -> tuple[int, int]:
-    """Give the shift and the mask that divide by a power of two: to the compiler their results are never negative."""
+def shift_and_mask(across: int) -> tuple[int, int]:
+    """Return the shift and the mask that divide by a power of two; the compiler knows the results are not negative."""
     assert across & (across - 1) == 0
     return across.bit_length() - 1, across - 1
 
 
-def places(tile: Tile, real: Any) -> Any:
-    """Give the function that says where in a tile the i-th row of a thread is: pieces of 16 bytes."""
+def row_in_tile(tile: Tile, real: Any) -> Any:
+    """Return the function that computes where in a tile the i-th row of a thread is, in vectors of 16 bytes."""
     piece = min(tile.per_thread, PIECE // np.dtype(real).itemsize)
-    shift, mask = powers(piece)
+    shift, mask = shift_and_mask(piece)
     apart = tile.side // tile.per_thread * piece
 
     def place(thread: int, i: int) -> Any:
@@ -73,7 +72,7 @@ def places(tile: Tile, real: Any) -> Any:
 TILE = {
     np.dtype(np.float32): Tile(64, 8, 16),
     np.dtype(np.float64): Tile(32, 4, 16),
-    np.dtype(np.uint8): Tile(64, 8, 8),  # of a slab of words: four rows each
+    np.dtype(np.uint8): Tile(64, 8, 8),  # a slab counts words of four rows
 }
 if runtime.simulated:
     TILE = dict.fromkeys(TILE, Tile(4, 2, 2))
@@ -83,20 +82,20 @@ BLOCK_ROWS = {
     np.dtype(np.float64): 1024,
     np.dtype(np.uint8): 2048,
 }
-"""Rows that a block sums. 65,536 rows of bytes at most fit the 32 bits of their sums: 255² · 65,536 < 2³²."""
+"""The rows that a block sums. Sums of bytes have 32 bits, enough for 65,536 rows: 255² · 65,536 < 2³²."""
 
 ADD_UP_THREADS = (4, 2) if runtime.simulated else (32, 8)
 
 
 @functools.cache
 def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
-    """Give the kernel partial[z] = [A 1]ᵀ W [B 1] over the z-th block of rows, in the arithmetic `real`."""
+    """Return the kernel partial[z] = [A 1]ᵀ W [B 1] over the z-th block of rows, in the arithmetic `real`."""
     side, per, slab = tile
     across = side // per
-    shift, mask = powers(across)
+    shift, mask = shift_and_mask(across)
     threads = tile.threads
     zero, one = real(0), real(1)
-    at = places(tile, real)
+    at = row_in_tile(tile, real)
 
     def floats(
         A: Any,
@@ -157,13 +156,13 @@ def floats_kernel(tile: Tile, real: Any, weighted: bool) -> Any:
 
 @functools.cache
 def bytes_kernel(tile: Tile) -> Any:
-    """Give the kernel partial[z] = [A 1]ᵀ [A 1] of bytes over the z-th block of rows, exact, in 32 bits."""
+    """Return the kernel partial[z] = [A 1]ᵀ [A 1] of bytes over the z-th block of rows, exactly, in 32 bits."""
     side, per, slab = tile
     across = side // per
-    shift, mask = powers(across)
+    shift, mask = shift_and_mask(across)
     threads = tile.threads
     dp4a = runtime.dp4a
-    at = places(tile, np.uint32)
+    at = row_in_tile(tile, np.uint32)
 
     def bytes_(A: Any, partial: Any, first: int, rows: int, ones: int) -> None:
         p, q = cuda.blockIdx.x * side, cuda.blockIdx.y * side
@@ -200,7 +199,7 @@ def bytes_kernel(tile: Tile) -> Any:
                 right[s, c] = b
             cuda.syncthreads()
             for s in range(slab):
-                # The compiler joins no reads across an instruction by hand: they come first.
+                # The compiler does not merge reads across inline assembly: they come first.
                 for i in range(per):
                     down[i] = left[s, at(ty, i)]
                     along[i] = right[s, tx + across * i]
@@ -219,7 +218,7 @@ def bytes_kernel(tile: Tile) -> Any:
 
 @functools.cache
 def add_up_kernel() -> Any:
-    """Give the kernel total += Σ_z partial[z], in float64; of a symmetric sum the upper triangle."""
+    """Return the kernel total += Σ_z partial[z], in float64; if symmetric, of the upper triangle only."""
 
     def add_up(partial: Any, total: Any, symmetric: int) -> None:
         j, i = cuda.grid(2)
@@ -234,7 +233,7 @@ def add_up_kernel() -> Any:
 
 @functools.cache
 def mirror_kernel(block: tuple[int, int]) -> Any:
-    """Give the kernel that copies the upper triangle of a square matrix to the lower one, tile by tile."""
+    """Return the kernel that copies the upper triangle of a square matrix to the lower one, tile by tile."""
     size, lines = block
     per, padded = size // lines, size + 1
 

@@ -1,7 +1,7 @@
-"""Kernels that do the same to every element or row: activations, softmax, arithmetic, gathering rows, sums, misses.
+"""Kernels over elements or rows: activations, softmax, arithmetic, gathered rows, sums of columns, misses.
 
-A thread has one element: columns go along the threads of a warp, rows down its lines and over the blocks of the grid.
-What lies in one piece comes as one column, which no division has to cut into rows.
+A thread has one element: columns run along the threads of a warp, rows along its lines and the blocks of the grid.
+Contiguous arrays come as one column, so that no index has to be divided into row and column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bpls_fast.cuda import runtime
-from bpls_fast.cuda.functions import functions
+from bpls_fast.cuda.device.functions import functions
 from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = [
@@ -23,36 +23,36 @@ __all__ = [
     "arithmetic_kernel",
     "column_sums_kernel",
     "copy_kernel",
+    "element_grid",
     "fill_kernel",
     "missed_kernel",
     "not_finite_kernel",
     "row_block",
     "softmax_kernel",
-    "spread",
     "take_kernel",
 ]
 
 THREADS, LANES = (4, 2) if runtime.simulated else (256, 32)
-"""Threads of a block, and how many of them share a row at most."""
+"""Threads of a block, and the most of them that share a row."""
 
 SUM_ROWS = 1024
-"""Rows that a block of `column_sums_kernel` sums."""
+"""The rows that one block of `column_sums_kernel` sums."""
 
 
 def row_block(width: int) -> tuple[int, int]:
-    """Give the threads of a block for rows of this width: those that share a row, and rows at once."""
+    """Return the threads of a block for rows of this width: threads that share a row, and rows."""
     lanes = min(LANES, 1 << max(0, width - 1).bit_length())
     return lanes, THREADS // lanes
 
 
-def spread(rows: int, columns: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Give the grid and the block for the elements of a matrix."""
+def element_grid(rows: int, columns: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the grid and the block with one thread for each element of a matrix."""
     x, y = row_block(columns)
     return (-(-rows // y), -(-columns // x)), (x, y)
 
 
 def _element() -> Any:
-    """Give the row and the column of a thread, which may be beyond the last."""
+    """Return the row and the column of a thread, which may be outside the matrix."""
     row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
     return row, cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x
 
@@ -62,7 +62,7 @@ element = device_function(_element)
 
 @functools.cache
 def activation_kernel(what: str, name: str, real: Any) -> Any:
-    """Give the kernel out = what(z): "forward", "inverse" (with a margin), "derivative", "jacobian" (v times slope)."""
+    """Return the kernel out = what(z): "forward", "inverse" (margin), "derivative" or "jacobian" (v times slope)."""
     forward, inverse, derivative, slope = functions(name, real)
 
     def forwards(z: Any, v: Any, margin: Any) -> Any:
@@ -95,7 +95,7 @@ def activation_kernel(what: str, name: str, real: Any) -> Any:
 
 @functools.cache
 def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
-    """Give the kernel of softmax along rows: "forward", "inverse" or "jacobian", as `activation_kernel` does."""
+    """Return the kernel of softmax along rows: "forward", "inverse" or "jacobian", as `activation_kernel` does."""
     lanes, rows = block
     zero = real(0)
     lowest = real(-np.inf)
@@ -173,7 +173,7 @@ def softmax_kernel(what: str, real: Any, block: tuple[int, int]) -> Any:
 
 @functools.cache
 def arithmetic_kernel(what: str) -> Any:
-    """Give the kernel out = a what b; an operand with one row or column is repeated."""
+    """Return the kernel out = a what b; an operand with one row or column is repeated."""
 
     def add(a: Any, b: Any) -> Any:
         return a + b
@@ -198,7 +198,7 @@ def arithmetic_kernel(what: str) -> Any:
 
 @functools.cache
 def copy_kernel() -> Any:
-    """Give the kernel that copies a matrix, to the type of the copy."""
+    """Return the kernel that copies a matrix and converts it to the type of the copy."""
 
     def copy(A: Any, out: Any) -> None:
         i, j = element()
@@ -210,7 +210,7 @@ def copy_kernel() -> Any:
 
 @functools.cache
 def fill_kernel() -> Any:
-    """Give the kernel that sets every element to one value, which has their type."""
+    """Return the kernel that sets every element to one value of the same type."""
 
     def fill(value: Any, out: Any) -> None:
         i, j = element()
@@ -222,7 +222,7 @@ def fill_kernel() -> Any:
 
 @functools.cache
 def take_kernel() -> Any:
-    """Give the kernel that gathers rows."""
+    """Return the kernel that copies rows by their numbers."""
 
     def take(A: Any, chosen: Any, out: Any) -> None:
         i, j = element()
@@ -234,9 +234,9 @@ def take_kernel() -> Any:
 
 @functools.cache
 def missed_kernel(real: Any, block: tuple[int, int]) -> Any:
-    """Give the kernel that flags the rows whose largest output is not that of their label.
+    """Return the kernel that flags the rows whose largest output is not that of their label.
 
-    As NumPy's argmax, the first of equals is the largest, and NaN is larger than any number.
+    As in NumPy's argmax, the first of equal values counts, and NaN is larger than any number.
     """
     lanes, rows = block
 
@@ -270,7 +270,7 @@ def missed_kernel(real: Any, block: tuple[int, int]) -> Any:
 
 @functools.cache
 def not_finite_kernel() -> Any:
-    """Give the kernel that sets the flag where an element is NaN or infinite."""
+    """Return the kernel that sets a flag if an element is NaN or infinite."""
 
     def not_finite(A: Any, flag: Any) -> None:
         i, j = element()
@@ -288,7 +288,7 @@ def column_sums_kernel(
     name: str = "identity",
     real: Any = np.float64,
 ) -> Any:
-    """Give the kernel partial[z, 0, j] = Σ w t over the z-th block of rows, in float64; the weights w are optional.
+    """Return the kernel partial[z, 0, j] = Σ w t over the z-th block of rows, in float64; the weights w are optional.
 
     The terms t are the "values" of P, "products" P Q, or the squared "slopes" of an activation that has the values P.
     """

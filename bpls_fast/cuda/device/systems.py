@@ -1,9 +1,8 @@
-"""Kernels that solve (G + ridge·I) W = C: a blocked Cholesky factor with the right-hand sides carried along.
+"""Kernels that solve (G + ridge·I) W = C in float64: a blocked Cholesky factorization of the augmented system.
 
-A system lies in one matrix S[k] of n + m rows: its first n rows hold G, of which the lower triangle is used, the last m
-rows hold Cᵀ. Factoring the columns of G block by block turns Cᵀ into (L⁻¹C)ᵀ on the way; going back through the blocks
-turns that into Wᵀ. The blocks on the diagonal of L are inverted, so that all substitution is products, which many
-threads share. Everything is float64.
+A system is one matrix S[k] of n + m rows: the first n rows are G, whose lower triangle is used, the last m rows are Cᵀ.
+Factoring the columns of G block by block turns Cᵀ into (L⁻¹C)ᵀ; going back through the blocks turns that into Wᵀ. The
+diagonal blocks of L are inverted, so that substitution consists of products, which many threads share.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpls_fast.cuda import runtime
-from bpls_fast.cuda.products import powers
+from bpls_fast.cuda.device.products import shift_and_mask
 from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = [
@@ -34,22 +33,22 @@ __all__ = [
 
 
 class Block(NamedTuple):
-    """A square block of a system: its side, and the lines of threads, each as long as the side, that work on it."""
+    """A square block of a system: its side, and the number of lines of threads, each as long as the side."""
 
     size: int
     lines: int
 
     @property
     def threads(self) -> tuple[int, int]:
-        """Threads of a block, along a row and down the rows."""
+        """The threads of a block: along a row, and lines."""
         return self.size, self.lines
 
 
 BLOCKS = [Block(8, 8), Block(16, 8), Block(32, 8)]
-"""Systems that fit one of these are solved by one block of threads; larger ones are cut into blocks of the last."""
+"""A system that fits one of these is solved by one block of threads; larger ones are split into blocks of the last."""
 
 PER_THREAD = 4
-"""The side of what a thread updates of a block."""
+"""The side of the square that one thread updates."""
 
 RIDGE_THREADS = 64
 
@@ -61,10 +60,10 @@ ZERO, ONE = np.float64(0), np.float64(1)
 
 @functools.cache
 def _invert(block: Block) -> Any:
-    """Give the function that leaves L⁻¹ of the block on the diagonal from `first` on in the shared array `inverse`.
+    """Return the function that writes L⁻¹ of the diagonal block at `first` to the shared array `inverse`.
 
-    It gives the first pivot that is not above `least` times its entry on the diagonal of the system, or -1. The block
-    is factored as M D Mᵀ, with the identity carried along, which becomes M⁻¹: one barrier for each column.
+    It returns the first pivot that is not above `least` times its diagonal entry of the system, or -1. The block is
+    factored as M D Mᵀ, and the same steps turn the identity into M⁻¹: one barrier per column.
     """
     size, lines = block
     per = size // lines
@@ -112,7 +111,7 @@ def _invert(block: Block) -> Any:
 
 @functools.cache
 def _carry(block: Block) -> Any:
-    """Give the function that multiplies rows of S, from `top` on, by L⁻ᵀ: the shared array `rows` then holds them."""
+    """Return the function that multiplies the rows of S from `top` on by L⁻ᵀ, into the shared array `rows`."""
     size, lines = block
     per = size // lines
 
@@ -139,9 +138,9 @@ def _carry(block: Block) -> Any:
 
 @functools.cache
 def panel_kernel(block: Block) -> Any:
-    """Give the kernel that factors the block on the diagonal and solves the rows below it for the block's columns.
+    """Return the kernel that factors a diagonal block and solves the rows below it for the block's columns.
 
-    Every block of threads factors, and takes as many rows as the block has; the first writes L⁻¹ and the failed pivot.
+    Every block of threads factors and solves as many rows as the block has; the first writes L⁻¹ and a failed pivot.
     """
     size, lines = block
     per, padded = size // lines, size + 1
@@ -169,9 +168,9 @@ def panel_kernel(block: Block) -> Any:
 
 @functools.cache
 def update_kernel(size: int, per: int) -> Any:
-    """Give the kernel that takes the products of solved columns, from `first` on, off what is below and right."""
+    """Return the kernel that subtracts products of the solved columns from the entries below and to the right."""
     across, padded = size // per, size + 1
-    shift, mask = powers(across)
+    shift, mask = shift_and_mask(across)
 
     def update(S: Any, first: int) -> None:
         beyond, height, n = first + size, S.shape[1], S.shape[2]
@@ -205,9 +204,9 @@ def update_kernel(size: int, per: int) -> Any:
 
 @functools.cache
 def back_kernel(block: Block) -> Any:
-    """Give the kernel that solves the right-hand sides from the last block of unknowns to the first.
+    """Return the kernel that solves the right-hand sides from the last block of unknowns to the first.
 
-    A block of threads takes one side for each of its lines: no other needs them, so that all of it is one launch.
+    A line of threads has one right-hand side: they are independent of each other, so that one launch is enough.
     """
     size, lines = block
     per, padded = size // lines, size + 1
@@ -247,7 +246,7 @@ def back_kernel(block: Block) -> Any:
 
 @functools.cache
 def small_kernel(block: Block) -> Any:
-    """Give the kernel that solves systems that fit a block, in shared memory, for as many sides as the block has."""
+    """Return the kernel that solves systems that fit a block in shared memory, with as many sides as the block has."""
     size, lines = block
     per, padded = size // lines, size + 1
     invert, carry = _invert(block), _carry(block)
@@ -279,7 +278,7 @@ def small_kernel(block: Block) -> Any:
 
 @functools.cache
 def ridge_kernel(threads: int) -> Any:
-    """Give the kernel that finds the ridge of every system: eps, or eps times the mean of its diagonal."""
+    """Return the kernel that computes the ridge of every system: eps, or eps times the mean of its diagonal."""
 
     def find_ridge(G: Any, eps: float, relative: int, ridge: Any) -> None:
         sums = cuda.shared.array(threads, np.float64)
@@ -304,7 +303,7 @@ def ridge_kernel(threads: int) -> Any:
 
 @functools.cache
 def assemble_kernel(block: Block) -> Any:
-    """Give the kernel that lays [G C]ᵀ, with the ridge on the diagonal, into S, and the diagonal beside it."""
+    """Return the kernel that writes [G C]ᵀ, with the ridge on the diagonal, to S, and that diagonal to an array."""
     size, lines = block
     per, padded = size // lines, size + 1
 
@@ -335,7 +334,7 @@ def assemble_kernel(block: Block) -> Any:
 
 @functools.cache
 def solution_kernel(block: Block) -> Any:
-    """Give the kernel that lays Wᵀ, the last rows of S, into W."""
+    """Return the kernel that transposes the last rows of S, Wᵀ, into W."""
     size, lines = block
     per, padded = size // lines, size + 1
 

@@ -1,10 +1,10 @@
-"""A layer in one kernel: A W + b, and what is to become of it before it is written.
+"""A layer in one kernel: the product A W + b, and its ending, which turns the product into the result.
 
-A block makes one tile of the result; the tiles of A and W that it needs go through shared memory, a slab of inputs at
-a time. The columns of A are stored as rows, padded by 16 bytes: no two threads of a warp meet in a bank, and a thread
-reads its rows in pieces of 16 bytes. Its columns are apart, so that threads write next to each other. Softmax, which
-needs whole rows, is part of the kernel where a row is no wider than a tile; what its threads tell each other, once a
-tile, is written by up to eight of them to one bank.
+A block of threads computes one tile of the result. Tiles of A and W go through shared memory, a slab of inputs at a
+time. The columns of A are stored there as rows, padded by 16 bytes: threads of a warp have no bank conflicts, and each
+reads its rows in vectors of 16 bytes. The columns of a thread are spread, so that neighbouring threads write
+neighbouring elements. Softmax needs whole rows: it is part of the kernel if a row fits a tile. The values that its
+threads exchange, once per tile, have bank conflicts of up to eight threads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bpls_fast.cuda import runtime
-from bpls_fast.cuda.functions import functions
-from bpls_fast.cuda.products import ALIGNED, PIECE, Tile, places, powers
+from bpls_fast.cuda.device.functions import functions
+from bpls_fast.cuda.device.products import ALIGNED, PIECE, Tile, row_in_tile, shift_and_mask
 from bpls_fast.cuda.runtime import cuda, device_function
 
 __all__ = ["TILE", "layer_kernel"]
@@ -29,16 +29,16 @@ if runtime.simulated:
 
 @functools.cache
 def layer_kernel(tile: Tile, real: Any, ending: str, name: str = "identity") -> Any:
-    """Give the kernel out = ending(A W + b, other), in the arithmetic `real`.
+    """Return the kernel out = ending(A W + b, other), in the arithmetic `real`.
 
     The endings: "forward" applies the activation; "tangent" multiplies by its slope at the values `other`; "residual"
-    gives `other` less the product; "target" adds `other` and inverts the activation, at least `margin` inside its
-    range, of values of at least `least`. For softmax a row must fit the tile.
+    subtracts the product from `other`; "target" adds `other` and inverts the activation, after clipping to at least
+    `least` and `margin` inside the range. For softmax a row must fit the tile.
     """
     side, per, slab = tile
     across, padded = side // per, side + PIECE // np.dtype(real).itemsize
-    at = places(tile, real)
-    shift, mask = powers(across)
+    at = row_in_tile(tile, real)
+    shift, mask = shift_and_mask(across)
     threads = tile.threads
     zero, lowest = real(0), real(-np.inf)
     by_rows = name == "softmax"
@@ -90,7 +90,7 @@ def layer_kernel(tile: Tile, real: Any, ending: str, name: str = "identity") -> 
                             z = end(z, other, row, column, margin, least)
                         out[row, column] = z
         if by_rows:
-            # The threads of a row tell each other their largest values, then their sums, in shared memory.
+            # The threads of a row exchange their largest values, then their sums, in shared memory.
             if ending == "forward":
                 for i in range(per):
                     top = lowest
@@ -123,7 +123,7 @@ def layer_kernel(tile: Tile, real: Any, ending: str, name: str = "identity") -> 
                         z, width = out[row, column], real(out.shape[1])
                         out[row, column] = finish(z, total, width, other, row, column)
         elif not short:
-            # A loop that is not unrolled leaves no sums in registers: what it reads is what this thread wrote.
+            # A loop that is not unrolled needs no sums in registers: it reads what this thread wrote.
             for place in range(per * per):
                 row = p + at(ty, place // per)
                 column = q + tx + across * (place % per)
@@ -156,7 +156,7 @@ def _ending(ending: str, name: str, real: Any) -> Any:
 
 
 def _row_ending(ending: str, real: Any) -> Any:
-    """Give what softmax makes of a number before the sum over its row, its term of that sum, and what it ends as."""
+    """Return the three steps of softmax: prepare a number, its term in the sum over the row, the final value."""
 
     def power(z: Any, top: Any, other: Any, row: int, column: int, margin: Any) -> Any:
         return real(math.exp(z - top))

@@ -1,0 +1,137 @@
+// Gram matrices and cross products, AᵀW [A B]: gram() and cross() choose the arithmetic, run the passes over the rows and
+// finish the sums. A bias or a mean needs the column sums beyond that, which come from the same panels.
+#include "bpls/gram.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/dispatch.hpp"
+#include "core/gram/finish.hpp"
+#include "core/gram/run.hpp"
+
+namespace bpls {
+namespace {
+
+using namespace gram_detail;
+
+// The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
+const kernels::Product& float_product(DType a, DType b) {
+    return fits_float(a) && fits_float(b) ? table().f32 : table().f64;
+}
+
+const kernels::Product& gram_product(DType a, bool weighted) {
+    return a == DType::u8 && !weighted ? table().u8 : float_product(a, a);
+}
+
+// Whether tiles can read whole vectors of a matrix where it lies: it has the product's own type, and its rows do not all
+// fall into a few sets of the second cache.
+bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
+    // Bytes: rows at multiples of this share a few cache sets.
+    constexpr std::ptrdiff_t colliding = 8192;
+    return size_of(A.dtype) == product.panels.element && readable_in_place(A) &&
+           A.row_stride % colliding != 0;
+}
+
+// C = AᵀWD and the column sums of D. The wider matrix is on the right: that side is not weighted when the sides have changed
+// places, and may be read where it lies.
+ProductTask cross_task(const ConstMatrix& A, const ConstMatrix& D,
+                       const std::optional<ConstMatrix>& weight, double* C, double* column_sums) {
+    const kernels::Product& product = float_product(A.dtype, D.dtype);
+    const bool transposed = D.cols < A.cols;
+    const bool in_place = transposed && is_panel_like(A, product);
+    // No column of a matrix that is read in place can be left out.
+    Side left{Columns().append(A), in_place ? 0 : A.cols}, right{Columns().append(D), 0};
+    if (transposed) std::swap(left, right);
+    return {.product = product,
+            .left = left,
+            .right = right,
+            .symmetric = 0,
+            .weight = weight,
+            .G = nullptr,
+            .G_stride = 0,
+            .C = C,
+            .C_stride = D.cols,
+            .transposed = transposed,
+            .column_sums = column_sums,
+            .in_place = in_place};
+}
+
+// G = AᵀWA, and where B is given and takes no other arithmetic, C = AᵀWB in the same product.
+std::vector<ProductTask> gram_tasks(const ConstMatrix& A, const std::optional<ConstMatrix>& B,
+                                    const std::optional<ConstMatrix>& weight,
+                                    const GramSums& sums) {
+    const Side of_A{Columns().append(A), A.cols};
+    const kernels::Product& product = gram_product(A.dtype, weight.has_value());
+    std::vector<ProductTask> tasks = {{.product = product,
+                                       .left = of_A,
+                                       .right = of_A,
+                                       .symmetric = A.cols,
+                                       .weight = weight,
+                                       .G = sums.G,
+                                       .G_stride = sums.stride,
+                                       .C = sums.C,
+                                       .C_stride = sums.m,
+                                       .transposed = false,
+                                       .column_sums = sums.sums_of_A,
+                                       .in_place = false}};
+    if (!B) return tasks;
+    if (&float_product(A.dtype, B->dtype) == &product)
+        tasks[0].right.columns.append(*B);
+    else
+        tasks.push_back(cross_task(A, *B, weight, sums.C, sums.sums_of_B));
+    return tasks;
+}
+
+void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& options) {
+    if (A.cols == 0) throw std::invalid_argument("A has no columns; expected at least one");
+    if (B && A.rows != B->rows)
+        throw std::invalid_argument("the matrix beside A has " + std::to_string(B->rows) +
+                                    " rows; expected " + std::to_string(A.rows) + ", as A has");
+    if (!options.scale.empty() && options.scale.size() != A.cols)
+        throw std::invalid_argument("scale has " + std::to_string(options.scale.size()) +
+                                    " factors; expected " + std::to_string(A.cols) +
+                                    ", one for each column of A");
+}
+
+}  // namespace
+
+void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
+          double* G, double* C) {
+    check(A, B ? &*B : nullptr, options);
+    const auto& weight = options.sample_weight;
+    const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
+    std::vector<double> column_sums(options.bias || options.center ? n + m : 0);
+    GramSums sums{G, n, stride, C, m, nullptr, nullptr, 0};
+    if (!column_sums.empty()) {
+        sums.sums_of_A = column_sums.data();
+        sums.sums_of_B = column_sums.data() + n;
+    }
+    const std::vector<ProductTask> tasks = gram_tasks(A, B, weight, sums);
+    if (B) std::fill_n(C, stride * m, 0.0);
+    clear(G, stride * stride, options.n_threads);
+    run(A, tasks, options.n_threads);
+
+    if (!column_sums.empty())
+        sums.total_weight = total_weight(weight, A.rows, &tasks[0].product != &table().f64);
+    if (options.center && sums.total_weight > 0) centre(sums);
+    if (options.bias) append_bias(sums);
+    scale_columns_of_A(sums, options.scale);
+    mirror(G, stride, options.n_threads);
+}
+
+void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C) {
+    check(A, &D, options);
+    if (options.center)
+        throw std::invalid_argument("center is true; expected false, cross() does not centre");
+    const std::size_t m = D.cols;
+    std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
+    run(A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
+        options.n_threads);
+    for (std::size_t i = 0; i < options.scale.size(); ++i)
+        scale_row(options.scale[i], C + i * m, m);
+}
+
+}  // namespace bpls

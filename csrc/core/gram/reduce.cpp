@@ -1,0 +1,75 @@
+// Sums of packed columns return to the places of their columns in G and C. G is written in its upper triangle only.
+#include "core/gram/reduce.hpp"
+
+#include <algorithm>
+
+namespace bpls::gram_detail {
+namespace {
+
+// Calls action(part, at) for the parts of a range of columns, packed from column `at` of the panels on, that lie in one panel each.
+template <class F>
+void each_panel(const PanelLayout& layout, Range columns, std::size_t at, F&& action) {
+    for (std::size_t c = columns.begin; c < columns.end;) {
+        const std::size_t size =
+            std::min(columns.end - c, layout.width - (at + c - columns.begin) % layout.width);
+        action(Range{c, c + size}, at + c - columns.begin);
+        c += size;
+    }
+}
+
+void add(std::size_t count, const double* sums, double offset, const double* column_sums,
+         double* out) noexcept {
+    if (offset == 0)
+        for (std::size_t c = 0; c < count; ++c) out[c] += sums[c];
+    else
+        for (std::size_t c = 0; c < count; ++c) out[c] += sums[c] + offset * column_sums[c];
+}
+
+// Adds the sums of row i of the left side with some columns of the right one, and the offset that tiles took from the left
+// side times the column sums.
+void add_row(const ProductTask& task, std::size_t i, Range columns, const double* sums,
+             const double* column_sums) noexcept {
+    const double offset = task.product.left_offset;
+    const std::size_t symmetric = task.symmetric;
+    const Range of_G{std::max(columns.begin, i), std::min(columns.end, symmetric)};
+    if (of_G.begin < of_G.end) {
+        double* G = task.G + i * task.G_stride + of_G.begin;
+        const std::size_t skipped = of_G.begin - columns.begin;
+        add(of_G.size(), sums + skipped, offset, column_sums + skipped, G);
+    }
+    const Range of_C{std::max(columns.begin, symmetric), columns.end};
+    if (of_C.begin >= of_C.end) return;
+    sums += of_C.begin - columns.begin;
+    column_sums += of_C.begin - columns.begin;
+    const std::size_t column = of_C.begin - symmetric;
+    if (!task.transposed)
+        return add(of_C.size(), sums, offset, column_sums, task.C + i * task.C_stride + column);
+    for (std::size_t c = 0; c < of_C.size(); ++c)
+        task.C[(column + c) * task.C_stride + i] += sums[c];
+}
+
+}  // namespace
+
+void add_to_result(const PartialSums& sums, Range rows) noexcept {
+    const ResultBlock& block = sums.block;
+    const ProductTask& task = *block.task;
+    const double* column_sums = sums.column_sums();
+    each_run(sums.nonzero.left, block.left, [&](Range run, std::size_t i) noexcept {
+        each_run(sums.nonzero.right, block.right, [&](Range columns, std::size_t j) noexcept {
+            const std::size_t end = std::min(run.end, rows.end);
+            for (std::size_t r = std::max(run.begin, rows.begin); r < end; ++r)
+                each_panel(block.layout, columns, j, [&](Range part, std::size_t at) noexcept {
+                    add_row(task, r, part, sums.product_at(i + r - run.begin, at),
+                            column_sums + at);
+                });
+        });
+    });
+    if (!block.adds_column_sums || rows.begin > 0) return;
+    each_run(sums.weighted_runs(), block.weighted_range(),
+             [&](Range columns, std::size_t j) noexcept {
+                 for (std::size_t c = columns.begin; c < columns.end; ++c)
+                     task.column_sums[c] += column_sums[j + c - columns.begin];
+             });
+}
+
+}  // namespace bpls::gram_detail
