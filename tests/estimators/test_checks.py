@@ -52,7 +52,9 @@ def test_the_checks_of_scikit_learn_pass(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("name", ["BPLSClassifier", "BPLSRegressor"])
+@pytest.mark.parametrize(
+    "name", ["BPLSClassifier", pytest.param("BPLSRegressor", marks=pytest.mark.thorough)]
+)
 def test_every_check_runs_with_the_array_api_switched_on(name):
     finished = run_code(
         f"""
