@@ -43,8 +43,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 EXCEPTIONS = {
     ("kernels.backend", "cuda"): "the GPU's kernels are loaded for arrays that are on the GPU",
-    ("kernels.conformance", "cuda"): "type checkers compare both backends with the protocol there",
-    ("network.formats.methods", "network"): "type checkers learn there what a reader returns",
     ("configuration", "cuda"): "the GPU is described where numba-cuda is installed",
     ("network.network", "training"): "Network.cost is public, and the count belongs to training",
 }
