@@ -17,14 +17,14 @@ __all__ = ["FormatMethods"]
 
 
 class FormatMethods:
-    """Export to every format and import from it, by way of `Parts`."""
+    """Export to every format and import from it, by way of `Parts`; `Network` converts itself to and from these."""
 
-    def _parts(self) -> Parts:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    @classmethod
-    def _from_parts(cls, parts: Parts, source: str) -> Self:
-        raise NotImplementedError
+        def _parts(self) -> Parts: ...
+
+        @classmethod
+        def _from_parts(cls, parts: Parts, source: str) -> Self: ...
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a `.npz` file without pickle, with a format version and a checksum of every array.
