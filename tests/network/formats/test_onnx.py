@@ -112,7 +112,7 @@ def test_a_network_of_bytes_comes_back_as_one(path, scale):
     assert bf.Network.from_onnx(path).forward(BYTES).tobytes() == net.forward(BYTES).tobytes()
 
 
-# Other tools' files: built with the onnx package, run by onnxruntime beside us.
+# Other tools' files: built with the onnx package, compared with onnxruntime.
 
 
 def made(nodes, tensors, *, opset=13, inputs=6, outputs=3, listed=False):
@@ -244,7 +244,7 @@ GEMM = ("Gemm", ["x", "w"], "y")
         ([("Gemm", ["x", "w"], "y", {"transA": 1})], W, "has attributes"),
         ([("Gemm", ["x", "w"], "y", {"gamma": 1})], W, "has attributes"),
         ([("MatMul", ["x", "w"], "y", {"alpha": 1.0})], W, "has attributes"),
-        ([("Gemm", ["x", "w"], "y", {"alpha": "one"})], W, "'alpha' is no number"),
+        ([("Gemm", ["x", "w"], "y", {"alpha": "one"})], W, "'alpha' is not a number"),
         ([("Gemm", ["x", "w"], "y", {"alpha": float("inf")})], W, "NaN or infinity"),
         (
             [("Gemm", ["x", "w"], "a"), ("LeakyRelu", ["a"], "y", {"alpha": 0.2})],

@@ -46,7 +46,7 @@ def targets(labels, kind):
     return labels if kind == "labels" else np.eye(3)[labels]
 
 
-# Rows that no method likes; warnings are errors.
+# Degenerate rows; warnings are errors.
 
 
 @each_kind
@@ -251,7 +251,7 @@ def blobs(rows=300):
 
 
 def failing_at(count, outcome, monkeypatch):
-    """Let a sweep fail: raise an error, or give a loss that is no number."""
+    """Let a sweep fail: raise an error, or return a loss that is not a number."""
     sweep, calls = RefinedSweep.sweep, []
 
     def patched(self, rows, **options):
