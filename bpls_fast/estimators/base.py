@@ -17,10 +17,16 @@ from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
 from bpls_fast.kernels import check_finite
 from bpls_fast.network.network import Network
 from bpls_fast.training.data import Samples, float_of
+from bpls_fast.training.initial_network import (
+    Start,
+    fold_offset,
+    random_start,
+    shifted,
+    trained_start,
+)
 from bpls_fast.training.methods import METHODS, Method
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
-from bpls_fast.training.start import Start, fold_offset, random_start, shifted, trained_start
 
 try:
     from sklearn.utils.validation import validate_data

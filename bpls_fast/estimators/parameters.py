@@ -17,6 +17,7 @@ from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.backend import BACKENDS
 from bpls_fast.training.bpls.backward_sweep import TARGETS
 from bpls_fast.training.methods import DEFAULT_METHOD, METHODS
+from bpls_fast.training.refined.fit import DEFAULT_PASSES
 
 __all__ = ["CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
 
@@ -51,7 +52,7 @@ class SharedParameters:
     _: KW_ONLY
     method: str = DEFAULT_METHOD
     max_iter: int | None = None
-    max_passes: float = 5.0
+    max_passes: float = DEFAULT_PASSES
     eps: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1

@@ -18,6 +18,7 @@ __all__ = [
     "checked_bias",
     "checked_scale",
     "checked_sizes",
+    "is_number",
     "random_weights",
 ]
 
@@ -83,7 +84,7 @@ def checked_scale(scale: float | None) -> float | None:
     """Return the scale of the inputs: a finite number other than 0, or None."""
     if scale is None:
         return None
-    if not isinstance(scale, (int, float, np.integer, np.floating)):
+    if not is_number(scale):
         raise TypeError(f"input_scale is {scale!r}; expected a number")
     if not np.isfinite(scale) or scale == 0:
         raise ValueError(f"input_scale is {scale!r}; expected a finite number other than 0")
@@ -123,3 +124,8 @@ def as_matrix(X: ArrayLike, name: str) -> NDArray[Any]:
     if X.ndim != 2:
         raise ValueError(f"{name} has {X.ndim} dimensions; expected 2, one row for each sample")
     return X
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number, Python's or NumPy's."""
+    return isinstance(value, (int, float, np.integer, np.floating))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bpls_fast.kernels import check_finite
 from bpls_fast.kernels.backend import to_numpy
 from bpls_fast.network import Network
-from bpls_fast.network.arguments import as_matrix
+from bpls_fast.network.arguments import as_matrix, is_number
 from bpls_fast.training.data import Array, RowSource, Samples, float_of, read_all
 from bpls_fast.training.targets import one_hot_targets
 
@@ -179,7 +179,7 @@ def check_number(
     value: float, name: str, *, above: float | None = None, finite: bool = True
 ) -> None:
     """Refuse what is not a number >= 0, or above a bound; infinity passes if `finite` is False."""
-    real = isinstance(value, (int, float, np.integer, np.floating))
+    real = is_number(value)
     inside = real and (value >= 0 if above is None else value > above)
     if not inside or (finite and not np.isfinite(value)):
         bound = ">= 0" if above is None else f"above {above:g}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from bpls_fast.kernels import NonFiniteError
 from bpls_fast.network import Network
+from bpls_fast.network.arguments import is_number
 from bpls_fast.training.progress import progress_display
 from bpls_fast.training.report import PHASES, FitReport
 
@@ -21,7 +22,7 @@ Callback = Callable[[FitReport], Any]
 
 
 class TooLargeError(ValueError):
-    """Numbers inside a fit left the range of floats, or came so close to its end that their products would."""
+    """Numbers inside a fit are not finite, or so large that their products overflow."""
 
 
 class FitContext:
@@ -66,7 +67,7 @@ class FitContext:
         callback: Callback | None = None,
         phases: tuple[str, ...] = PHASES,
     ) -> None:
-        if not isinstance(eps, (int, float, np.integer, np.floating)):
+        if not is_number(eps):
             raise TypeError(f"eps is {eps!r}; expected a number >= 0")
         if not (np.isfinite(eps) and eps >= 0):
             raise ValueError(f"eps is {eps!r}; expected a finite number >= 0")
@@ -122,10 +123,10 @@ class FitContext:
         finally:
             self.report.seconds[name] += time.perf_counter() - began
 
-    def grow_ridge(self, reason: Exception) -> None:
-        """Multiply the ridge by 10 for the rest of the fit; the first reason is part of the warning of `finish`."""
+    def grow_ridge(self, eps: float, reason: Exception) -> None:
+        """Set a larger ridge for the rest of the fit; the first reason is part of the warning of `finish`."""
         self._reason_to_grow = self._reason_to_grow or reason
-        self.eps = self.report.eps = max(10 * self.eps, 1e-12)
+        self.eps = self.report.eps = eps
 
     @property
     def has_callback(self) -> bool:

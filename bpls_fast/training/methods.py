@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bpls_fast.training.bpls.algorithm1 import fit_injective
-from bpls_fast.training.bpls.algorithm2 import fit_classifier
+from bpls_fast.training.bpls.algorithm2 import DEFAULT_MAX_ITER, fit_classifier
 from bpls_fast.training.bpls.backward_sweep import CHOICES, TARGETS
 from bpls_fast.training.bpls.default_ridge import cross_validated_eps
 from bpls_fast.training.data import Array
-from bpls_fast.training.refined.fit import fit_refined
+from bpls_fast.training.initial_network import Start
+from bpls_fast.training.refined.fit import DEFAULT_EPS, DEFAULT_PASSES, fit_refined
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
-from bpls_fast.training.start import Start
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement"]
 
@@ -28,9 +28,8 @@ Parameters = Mapping[str, Any]
 Trainer = Callable[[Start, Array, Array | None, Parameters], FitReport]
 """Trains the network of a start, in place, on targets or labels and the weights of the rows."""
 
-REFINED_EPS = 7.0
-PAPER_CLASSIFIER_EPS, PAPER_MAX_ITER = 1e-5, 15
-"""What the estimators set where a parameter is None."""
+PAPER_CLASSIFIER_EPS = 1e-5
+"""The ridge of the paper's classifier where `eps` is None."""
 
 
 class Requirement(NamedTuple):
@@ -123,7 +122,7 @@ def _train_refined(
         y,
         max_passes=parameters["max_passes"],
         max_sweeps=parameters["max_iter"],
-        eps=_given(parameters["eps"], REFINED_EPS),
+        eps=_given(parameters["eps"], DEFAULT_EPS),
         start="network" if start.is_trained else "scaled",
         validation_fraction=held_out,
         patience=parameters["n_iter_no_change"],
@@ -137,7 +136,7 @@ def _open_refined_stream(start: Start, parameters: Parameters) -> Stream:
     return Stream(
         start.net,
         start="network" if start.is_trained else "scaled",
-        eps=_given(parameters["eps"], REFINED_EPS),
+        eps=_given(parameters["eps"], DEFAULT_EPS),
         forgetting=parameters["forgetting"],
         standardize=start.standardize,
         seed=start.seed,
@@ -151,7 +150,7 @@ def _train_algorithm2(
         start.net,
         start.X,
         labels,
-        max_iter=_given(parameters["max_iter"], PAPER_MAX_ITER),
+        max_iter=_given(parameters["max_iter"], DEFAULT_MAX_ITER),
         eps=_given(parameters["eps"], PAPER_CLASSIFIER_EPS),
         class_weight=parameters["class_weight"],
         **_targets(parameters),
@@ -189,7 +188,12 @@ REFINED = Method(
     open_stream=_open_refined_stream,
     can_continue=True,
     options=(
-        Option("--passes", "max_passes", float, "passes over the data at most; 5 by default"),
+        Option(
+            "--passes",
+            "max_passes",
+            float,
+            f"passes over the data at most; {DEFAULT_PASSES:g} by default",
+        ),
     ),
 )
 
@@ -198,7 +202,7 @@ PAPER = Method(
     title="the paper's Algorithm 2",
     fit_labels=fit_classifier,
     max_iter="max_iter",
-    default_max_iter="15",
+    default_max_iter=str(DEFAULT_MAX_ITER),
     train_classifier=_train_algorithm2,
     train_regressor=_train_algorithm1,
     open_stream=_open_refined_stream,

@@ -6,6 +6,7 @@ the choice of a ridge by generalized cross-validation. A ridge is relative to th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array
 
 __all__ = [
-    "LARGEST_EPS",
     "Standardization",
     "column_standardization",
     "cross_validation_errors",
@@ -26,10 +26,11 @@ __all__ = [
     "pseudo_inverse",
     "solve_growing",
     "standardization",
+    "with_growing_ridge",
 ]
 
-LARGEST_EPS = 1e3
-"""The ridge beyond which nothing of the data is left."""
+GROWTH, LEAST_GROWN_EPS, LARGEST_EPS = 10, 1e-12, 1e3
+"""The factor by which a ridge grows, the smallest ridge that it grows to, and the one beyond which no data is left."""
 
 LARGE_SYSTEM = 256
 """Unknowns from which on a fit on the GPU solves there; smaller systems are little work for many launches."""
@@ -37,8 +38,33 @@ LARGE_SYSTEM = 256
 LARGEST_OFFSET, LARGEST_FLOAT32_OFFSET = 1e4, 30.0
 """Distance of a column's mean from zero, in standard deviations, beyond which a Gram matrix hides its variance."""
 
+PSEUDO_INVERSE_EPS = 1e-13
+"""The ridge of a pseudo-inverse where W has full rank: hardly above rounding."""
+
+LEAST_EIGENVALUE = 1e-15
+"""Eigenvalues of a Gram matrix below this share of the largest are rounding."""
+
 ROUNDING_FLOOR = 100
 """A residual counts as no less than this many machine epsilons of the squares it is the difference of."""
+
+
+def with_growing_ridge(
+    solve_with: Callable[[float], Array],
+    eps: float,
+    on_growth: Callable[[float, Exception], None] = lambda eps, reason: None,
+) -> Array:
+    """Return `solve_with(eps)`, with a ridge that grows until the factorization succeeds.
+
+    `on_growth` receives every larger ridge and the error that made it necessary.
+    """
+    while True:
+        try:
+            return solve_with(eps)
+        except np.linalg.LinAlgError as error:
+            if eps >= LARGEST_EPS:
+                raise
+            eps = max(GROWTH * eps, LEAST_GROWN_EPS)
+            on_growth(eps, error)
 
 
 def solve_growing(
@@ -48,13 +74,9 @@ def solve_growing(
     if not G.diagonal().any():
         return np.zeros_like(C)  # nothing enters the layer: the solution of least norm
     backend = context.backend if len(G) >= LARGE_SYSTEM else "cpu"
-    while True:
-        try:
-            return solve(G, C, eps=share * context.eps, backend=backend)
-        except np.linalg.LinAlgError as error:
-            if context.eps >= LARGEST_EPS:
-                raise
-            context.grow_ridge(error)
+    return with_growing_ridge(
+        lambda eps: solve(G, C, eps=share * eps, backend=backend), context.eps, context.grow_ridge
+    )
 
 
 class Standardization(NamedTuple):
@@ -118,14 +140,9 @@ def pseudo_inverse(W: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros_like(W.T)
     W = W / size  # its squares neither vanish nor overflow
     columns = W if W.shape[0] >= W.shape[1] else W.T
-    eps = 1e-13
-    while True:
-        try:
-            inverse = solve(gram(columns), columns.T, eps=eps)
-        except np.linalg.LinAlgError:
-            eps *= 10
-        else:
-            return (inverse if columns is W else inverse.T) / size
+    G = gram(columns)
+    inverse = with_growing_ridge(lambda eps: solve(G, columns.T, eps=eps), PSEUDO_INVERSE_EPS)
+    return (inverse if columns is W else inverse.T) / size
 
 
 def cross_validation_errors(
@@ -188,7 +205,7 @@ def eigenvalue_errors(
     least-squares fit.
     """
     s, vectors = np.linalg.eigh(G)
-    s = np.maximum(s, 1e-15 * s[-1])
+    s = np.maximum(s, LEAST_EIGENVALUE * s[-1])
     ridge = grid[:, np.newaxis] * s.mean()
     kept = 1 - (ridge / (s + ridge)) ** iterations
     explained = (2 * kept - kept**2) @ (np.square(vectors.T @ C).sum(axis=1) / s)

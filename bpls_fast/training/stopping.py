@@ -13,15 +13,20 @@ import numpy as np
 
 __all__ = [
     "CALLBACK_ASKED",
+    "NO_HIDDEN_LAYERS",
+    "NUMBERS_TOO_LARGE",
     "Limits",
     "Progress",
     "Rule",
     "first_reason",
     "miss_rules",
     "stagnation_rules",
+    "sweep_failed",
 ]
 
 CALLBACK_ASKED = "the callback asked to stop"
+NO_HIDDEN_LAYERS = "there are no hidden layers"
+NUMBERS_TOO_LARGE = "the numbers of a sweep grew too large"
 
 FAILED_CHUNKS, FAILED_SWEEPS = 5, 2
 """Consecutive sweeps without a step that lowers the loss that end a fit: over chunks, and over all rows."""
@@ -36,7 +41,7 @@ MANY_SWEEPS = 10_000
 """The number of sweeps from which on a fit counts as unlimited."""
 
 FEWEST_SWEEPS, ROWS_PER_SWEEP = 3, 100
-"""Where each sweep sees all rows: at least so many sweeps, and one for so many rows. Few rows are soon memorized."""
+"""Where each sweep sees all rows: the least number of sweeps, and the rows for each sweep; few are memorized soon."""
 
 
 @dataclass
@@ -49,6 +54,7 @@ class Progress:
     step_failed: bool = False  # the latest sweep found no step that lowers the loss
     misses: int = 1  # misclassified training rows
     improved: bool = True  # the latest iteration is the best so far
+    score: float = -np.inf  # on the validation rows, accuracy or R²
     validations_since_best: int = 0
 
 
@@ -125,7 +131,7 @@ class SmallDecrease:
 
 
 def rows_are_fitted(mean_square: float) -> Rule:
-    """Return the rule that ends a fit whose loss is nothing beside the mean square of the targets."""
+    """Return the rule that ends a fit whose loss is negligible relative to the mean square of the targets."""
     return lambda progress: "the rows are fitted" if progress.loss < EXACT * mean_square else None
 
 
@@ -150,8 +156,8 @@ def stagnation_rules(
     return [*rules, no_better_network(patience)]
 
 
-def miss_rules(full_sweeps: int) -> Sequence[Rule]:
-    """Return the rules of Algorithm 2 besides its limit."""
+def miss_rules(full_sweeps: int, max_iter: int) -> Sequence[Rule]:
+    """Return the rules of Algorithm 2."""
 
     def no_misses(progress: Progress) -> str | None:
         return None if progress.misses else "no row is missed"
@@ -160,4 +166,12 @@ def miss_rules(full_sweeps: int) -> Sequence[Rule]:
         past_full_sweeps = progress.sweeps > full_sweeps
         return "the misses stopped falling" if past_full_sweeps and not progress.improved else None
 
-    return [no_misses, no_fewer_misses]
+    def last_sweep(progress: Progress) -> str | None:
+        return f"max_iter = {max_iter}" if progress.sweeps == max_iter else None
+
+    return [no_misses, no_fewer_misses, last_sweep]
+
+
+def sweep_failed(error: Exception) -> str:
+    """Return the reason of a fit that ends because a sweep raised an error."""
+    return f"a sweep failed: {error}"

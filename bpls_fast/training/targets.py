@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bpls_fast.kernels import Activation
 from bpls_fast.training.data import Array
 
-__all__ = ["class_targets", "one_hot_targets"]
+__all__ = ["LABEL_FLOOR", "class_targets", "one_hot_targets"]
 
 LABEL_FLOOR = 1e-2
 """Distance of a target from the ends of the output's range, as a share of the range."""

@@ -92,7 +92,7 @@ def test_the_examples_of_the_docstrings_run(name: str) -> None:
         pytest.importorskip("numba", reason="the kernels of the GPU are numba-cuda's")
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
+    for test in doctest.DocTestFinder().find(importlib.import_module(name), name, globs={}):
         if "import torch" in test.docstring and not (
             MUST_NOT_SKIP or importlib.util.find_spec("torch")
         ):

@@ -37,7 +37,7 @@ class Counter(FitContext):
         self.count = dict.fromkeys(PHASES, 0)
         self.current = "forward"
         for module in (backward_sweep, solvers, network):
-            for name in ("gram", "linear", "residual", "solve"):
+            for name in ("gram", "linear", "residual", "solve", "target"):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, self.counting(name))
 
@@ -72,6 +72,11 @@ class Counter(FitContext):
         return Counter.linear(A, W, bias=bias)
 
     @staticmethod
+    def target(R, M, N, *, bias):
+        assert (R[0], M[1]) == N
+        return Counter.linear(R, M, bias=bias)
+
+    @staticmethod
     def solve(G, C, *, bias):
         return cholesky_and_substitutions(*C)
 
@@ -87,7 +92,9 @@ def test_cost_is_what_a_sweep_counts(net, d, resolve, refinements):
     with pytest.MonkeyPatch.context() as monkeypatch:
         counter = Counter(monkeypatch)
         A = net.layer_inputs(rng.normal(size=(d, net.layer_sizes[0])))
-        sweep = BackwardSweep(net, counter, resolve=resolve, margin=0.01, refinements=refinements)
+        sweep = BackwardSweep(
+            net, counter, resolve=resolve, margin=0.01, tikhonov_steps=refinements
+        )
         sweep(A, rng.normal(size=(d, net.layer_sizes[-1])))
     cost = net.cost(d, resolve=resolve, refinements=refinements)
     assert cost._asdict() == counter.count

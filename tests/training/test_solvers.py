@@ -8,10 +8,10 @@ import bpls_fast as bf
 pytest.importorskip("sklearn", reason="the estimators need scikit-learn")
 from sklearn.datasets import make_friedman1
 
-from bpls_fast.training.bpls.algorithm1 import REFINEMENTS
+from bpls_fast.training.bpls.algorithm1 import TIKHONOV_STEPS
 from bpls_fast.training.bpls.default_ridge import EPS_GRID, cross_validated_eps
+from bpls_fast.training.initial_network import Start
 from bpls_fast.training.moments import BLOCK_ROWS, moments
-from bpls_fast.training.start import Start
 
 
 def test_moments_are_those_of_the_weighted_columns():
@@ -30,7 +30,7 @@ def generalized_cross_validation(A, Y, eps):
     ridge = eps * np.trace(G) / len(G)
     solve = np.linalg.solve(G + ridge * np.eye(len(G)), A.T)
     H = np.zeros((len(A), len(A)))
-    for _ in range(1 + REFINEMENTS):
+    for _ in range(1 + TIKHONOV_STEPS):
         H += A @ solve @ (np.eye(len(A)) - H)
     return np.sum((Y - H @ Y) ** 2) / (len(A) - np.trace(H)) ** 2
 

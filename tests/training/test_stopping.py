@@ -60,10 +60,14 @@ def test_patience_counts_validations():
 
 
 def test_misses_end_a_fit_at_zero_or_past_the_full_sweeps_where_they_do_not_fall():
-    assert reasons(miss_rules(3), [{"sweeps": 1, "misses": 0}]) == ["no row is missed"]
+    assert reasons(miss_rules(3, 9), [{"sweeps": 1, "misses": 0}]) == ["no row is missed"]
     worse = {"misses": 5, "improved": False}
     states = [{"sweeps": 3, **worse}, {"sweeps": 4, "misses": 4}, {"sweeps": 5, **worse}]
-    assert reasons(miss_rules(3), states) == [None, None, "the misses stopped falling"]
+    assert reasons(miss_rules(3, 9), states) == [None, None, "the misses stopped falling"]
+
+
+def test_the_last_sweep_of_algorithm_2_is_named():
+    assert reasons(miss_rules(3, 2), [{"sweeps": 1}, {"sweeps": 2}]) == [None, "max_iter = 2"]
 
 
 def test_a_limit_is_reached_by_the_sweep_that_would_exceed_it():

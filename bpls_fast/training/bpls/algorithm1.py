@@ -13,13 +13,13 @@ from bpls_fast.network import Network
 from bpls_fast.training.bpls.backward_sweep import BackwardSweep
 from bpls_fast.training.checks import check_bool, checked_regression
 from bpls_fast.training.context import Callback, FitContext, TooLargeError
-from bpls_fast.training.data import Array
+from bpls_fast.training.data import Array, RowSource
 from bpls_fast.training.report import FitReport
 from bpls_fast.training.stopping import CALLBACK_ASKED
 
 __all__ = ["fit_injective"]
 
-REFINEMENTS = 2
+TIKHONOV_STEPS = 2
 """Steps of iterated Tikhonov that remove the bias of the ridge: well-posed problems get the least-squares solution."""
 
 ROUNDING = 1e-12
@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 def fit_injective(
     net: Network,
-    X: ArrayLike,
+    X: ArrayLike | RowSource,
     Y: ArrayLike,
     *,
     eps: float = 1e-6,
@@ -48,8 +48,8 @@ def fit_injective(
     ----------
     net : Network
         Trained in place; its weights are the random start. They stay as they were if the call raises.
-    X : (d, inputs) array of uint8, float32 or float64
-        The data. Bytes are read as they are; no float copy is made.
+    X : (d, inputs) array of uint8, float32 or float64, or RowSource
+        The data; a `RowSource` is read into memory first. Bytes are read as they are; no float copy is made.
     Y : (d, outputs) or (d,) array
         The target outputs; values outside the range of the output activation are moved into it.
     eps : float
@@ -118,7 +118,7 @@ def fit_injective(
             target=target,
             choose_output=choose_output,
             margin=margin,
-            refinements=REFINEMENTS,
+            tikhonov_steps=TIKHONOV_STEPS,
             standardize=standardize,
         )
         report = context.report

@@ -16,15 +16,27 @@ from numpy.typing import ArrayLike, NDArray
 from bpls_fast.kernels import missed
 from bpls_fast.kernels.backend import backend_of, to_backend, to_device_of, to_numpy
 from bpls_fast.network import Network
+from bpls_fast.network.arguments import is_number
 from bpls_fast.training.bpls.backward_sweep import BackwardSweep
 from bpls_fast.training.checks import ClassWeight, check_count, checked_classification
 from bpls_fast.training.context import Callback, FitContext, TooLargeError
-from bpls_fast.training.data import Array, Batch, Weights, float_of
+from bpls_fast.training.data import Array, Batch, RowSource, Weights, float_of
 from bpls_fast.training.report import FitReport
-from bpls_fast.training.stopping import CALLBACK_ASKED, Progress, first_reason, miss_rules
-from bpls_fast.training.targets import class_targets
+from bpls_fast.training.stopping import (
+    CALLBACK_ASKED,
+    NUMBERS_TOO_LARGE,
+    Progress,
+    first_reason,
+    miss_rules,
+)
+from bpls_fast.training.targets import LABEL_FLOOR, class_targets
 
-__all__ = ["fit_classifier"]
+__all__ = ["DEFAULT_MAX_ITER", "fit_classifier"]
+
+DEFAULT_MAX_ITER = 15
+
+NATURAL_MARGIN = 0.25
+"""A margin that is large for activations other than softmax."""
 
 MARGIN_SHARES = (0.2, 0.4, 0.6)
 """The margins to try where none is given, as shares of `_natural_margins`."""
@@ -35,10 +47,10 @@ SEARCH_ROWS = 5_000
 
 def fit_classifier(
     net: Network,
-    X: ArrayLike,
+    X: ArrayLike | RowSource,
     labels: ArrayLike,
     *,
-    max_iter: int = 15,
+    max_iter: int = DEFAULT_MAX_ITER,
     eps: float = 1e-6,
     target: str = "joint",
     choose_output: str = "mean",
@@ -63,8 +75,8 @@ def fit_classifier(
     ----------
     net : Network
         Trained in place; its weights are the random start. It stays as it was if the call raises.
-    X : (d, inputs) array of uint8, float32 or float64
-        The data. Bytes are read as they are; no float copy is made.
+    X : (d, inputs) array of uint8, float32 or float64, or RowSource
+        The data; a `RowSource` is read into memory first. Bytes are read as they are; no float copy is made.
     labels : (d,) array
         Labels of any type that sorts. The network has one output for each class; labels 0, 1, … may leave some out.
     max_iter : int
@@ -186,8 +198,8 @@ def _fit(
     """Return the estimate with the fewest misses and why the fit ended. The Gram matrix of X is computed once."""
     context, report = sweep.context, sweep.context.report
     best = now = begin
-    rules, progress = miss_rules(full_sweeps), Progress()
-    while progress.sweeps < max_iter:
+    rules, progress = miss_rules(full_sweeps, max_iter), Progress()
+    while True:
         try:
             if progress.sweeps < full_sweeps:
                 A = [batch.X, *now.hidden]
@@ -204,7 +216,7 @@ def _fit(
         except TooLargeError:
             if best is begin:
                 raise
-            return best, "the numbers of a sweep grew too large"
+            return best, NUMBERS_TOO_LARGE
         progress.improved = now.miss_rate < best.miss_rate
         if progress.improved:
             best, report.best = now, progress.sweeps
@@ -215,7 +227,6 @@ def _fit(
             reason = CALLBACK_ASKED
         if reason is not None:
             return best, reason
-    return best, f"max_iter = {max_iter}"
 
 
 def _estimate(net: Network, weights: Weights, batch: Batch, context: FitContext) -> Estimate:
@@ -244,7 +255,7 @@ def _natural_margins(net: Network) -> list[float]:
     """Return a margin for each hidden layer that is large for its values: their mean for softmax, 1/4 for others."""
     widths = net.layer_sizes[1:-1]
     return [
-        1 / max(width, 4) if activation.name == "softmax" else 0.25
+        1 / max(width, 4) if activation.name == "softmax" else NATURAL_MARGIN
         for width, activation in zip(widths, net.activations, strict=False)
     ]
 
@@ -277,8 +288,8 @@ def _best_margins(begin: Estimate, sweep: BackwardSweep, batch: Batch, sweeps: i
 def _checked_floor(label_floor: float | None, classes: int) -> float:
     """Return the floor of the labels; the default leaves the target of a class above the others, however many."""
     if label_floor is None:
-        return min(1e-2, 0.5 / classes)
-    if not isinstance(label_floor, (int, float, np.integer, np.floating)):
+        return min(LABEL_FLOOR, 0.5 / classes)
+    if not is_number(label_floor):
         raise TypeError(f"label_floor is {label_floor!r}; expected a number or None")
     largest = 1 / max(2, classes)
     if not 0 < label_floor < largest:

@@ -48,7 +48,7 @@ class BackwardSweep:
     margin : float or sequence of float
         Distance of the hidden layers' targets from the ends of the range of their activation: one for all layers, or
         one for each. Targets of leaky ReLU stay above -margin.
-    refinements : int
+    tikhonov_steps : int
         Steps of iterated Tikhonov in every solve; each removes more of the bias of the ridge.
     standardize : bool
         Whether the first layer is solved as if the columns of its data had mean 0 and mean square 1.
@@ -68,7 +68,7 @@ class BackwardSweep:
         choose_output: str = "mean",
         resolve: bool = False,
         margin: float | Sequence[float],
-        refinements: int = 0,
+        tikhonov_steps: int = 0,
         standardize: bool = False,
     ) -> None:
         check_choice(target, "target", TARGETS)
@@ -80,7 +80,7 @@ class BackwardSweep:
         self.choice = "joint" if target == "joint" else choose_output
         self.resolve = resolve
         self.margins = _checked_margins(margin, len(net.activations) - 1)
-        self.refinements = refinements
+        self.tikhonov_steps = tikhonov_steps
         self.standardize = standardize
         self.input_gram: Array = np.empty((0, 0))
 
@@ -145,7 +145,7 @@ class BackwardSweep:
         G, C = system
         with self.context.phase("solve"), np.errstate(over="ignore", invalid="ignore"):
             W = solve_growing(G, C, self.context)
-            for _ in range(self.refinements):
+            for _ in range(self.tikhonov_steps):
                 W += solve_growing(G, C - linear(G, W), self.context)
             return W
 

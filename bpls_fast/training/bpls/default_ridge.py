@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from bpls_fast.kernels import gram
-from bpls_fast.training.bpls.algorithm1 import REFINEMENTS
+from bpls_fast.training.bpls.algorithm1 import TIKHONOV_STEPS
 from bpls_fast.training.data import Array, float_of
+from bpls_fast.training.initial_network import Start
 from bpls_fast.training.solvers import eigenvalue_errors
-from bpls_fast.training.start import Start
 
 __all__ = ["EPS_GRID", "cross_validated_eps"]
+
+LINEAR_EPS = 1e-6
+"""The ridge of a network without hidden layers."""
 
 EPS_GRID = np.logspace(1, -8, 19)
 """The ridges to choose from; the first of equals is taken."""
@@ -23,14 +26,14 @@ def cross_validated_eps(start: Start, Y: Array, sample_weight: Array | None) -> 
     """
     smallest = _smallest_eps(start, sample_weight)
     if len(start.net.weights) == 1:
-        return max(1e-6, smallest)
+        return max(LINEAR_EPS, smallest)
     grid = EPS_GRID[smallest <= EPS_GRID]
     A = start.net.layer_inputs(start.X)[-1]
     G, C = gram(A, Y, bias=True, sample_weight=sample_weight)
     counts = np.ones(len(Y)) if sample_weight is None else sample_weight
     rows = max(counts.sum(), np.count_nonzero(counts))
     squares = (counts @ np.square(Y)).sum()
-    errors = eigenvalue_errors(G, C, grid, rows, squares, A.dtype, 1 + REFINEMENTS)
+    errors = eigenvalue_errors(G, C, grid, rows, squares, A.dtype, 1 + TIKHONOV_STEPS)
     return float(grid[np.argmin(errors)])
 
 

@@ -1,6 +1,6 @@
 """The rows of each sweep: chunks in random order, validation rows, and a sample for what needs no more.
 
-Chunks begin small, when any rows show the way, and double after some sweeps.
+Early chunks are small, because any rows give a useful direction; they double after some sweeps.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bpls_fast.kernels.backend import backend_of, empty
 from bpls_fast.network import Network
+from bpls_fast.network.arguments import is_number
 from bpls_fast.training.data import Array, ArrayRows, Batch, Samples
 
 __all__ = ["DOUBLINGS", "TRIAL_SHARE", "Chunks", "chunk_sizes", "first_chunk", "hold_out", "sample"]
@@ -24,7 +25,7 @@ ROWS_PER_NEURON = 25
 """Rows of a first chunk for each neuron of the last hidden layer, at least: they determine the output layer."""
 
 TRIAL_SHARE = 4
-"""One row in so many of a chunk is a trial row."""
+"""The rows of a chunk for each trial row."""
 
 SAMPLE_ROWS = 5_000
 """The most rows that the start is scaled on, and that the Gram matrix of the inputs is computed from."""
@@ -97,7 +98,7 @@ def hold_out(
     samples: Samples, fraction: float, random: np.random.Generator
 ) -> tuple[Samples, Samples | None]:
     """Return the rows to train on, and the validation rows if the fraction is not 0."""
-    if not isinstance(fraction, (int, float, np.integer, np.floating)) or not 0 <= fraction < 1:
+    if not is_number(fraction) or not 0 <= fraction < 1:
         raise ValueError(f"validation_fraction is {fraction!r}; expected a number >= 0 and below 1")
     if fraction == 0:
         return samples, None

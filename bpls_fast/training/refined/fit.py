@@ -18,25 +18,29 @@ from bpls_fast.training.checks import (
     checked_samples,
 )
 from bpls_fast.training.context import Callback, FitContext, TooLargeError
-from bpls_fast.training.data import Batch, Samples, Weights
+from bpls_fast.training.data import Batch, RowSource, Samples, Weights
 from bpls_fast.training.refined.averaging import averaged, kept_share
 from bpls_fast.training.refined.calibration import calibrated
 from bpls_fast.training.refined.chunks import Chunks, chunk_sizes, first_chunk, hold_out, sample
 from bpls_fast.training.refined.inputs import NetworkInputs
-from bpls_fast.training.refined.losses import CHUNK_RIDGE_SHARE
+from bpls_fast.training.refined.losses import CHUNK_RIDGE_SHARE, LEAST_OUTPUT_EPS
 from bpls_fast.training.refined.start import scaled_start
 from bpls_fast.training.refined.sweep import RefinedSweep
 from bpls_fast.training.report import FitReport
 from bpls_fast.training.stopping import (
     CALLBACK_ASKED,
+    NO_HIDDEN_LAYERS,
     Limits,
     Progress,
     Rule,
     first_reason,
     stagnation_rules,
+    sweep_failed,
 )
 
-__all__ = ["PHASES", "fit_refined"]
+__all__ = ["DEFAULT_EPS", "DEFAULT_PASSES", "PHASES", "fit_refined"]
+
+DEFAULT_EPS, DEFAULT_PASSES = 7.0, 5.0
 
 PHASES = ("start", "forward", "gram", "solve", "target", "step")
 
@@ -46,13 +50,13 @@ VALIDATE_EVERY = 6
 
 def fit_refined(
     net: Network,
-    X: ArrayLike,
+    X: ArrayLike | RowSource,
     Y: ArrayLike,
     *,
-    max_passes: float = 5.0,
+    max_passes: float = DEFAULT_PASSES,
     max_sweeps: int | None = None,
     chunk_rows: int | None = None,
-    eps: float = 7.0,
+    eps: float = DEFAULT_EPS,
     output_eps: float | None = None,
     start: str = "scaled",
     standardize: bool = False,
@@ -72,8 +76,9 @@ def fit_refined(
     ----------
     net : Network
         Trained in place. It stays as it was if the call raises.
-    X : (d, inputs) array of uint8, float32 or float64
-        The data. Bytes are read as they are. Many columns of many rows are reduced to components: see docs/refined.md.
+    X : (d, inputs) array of uint8, float32 or float64, or RowSource
+        The data; a `RowSource` is read into memory first. Bytes are read as they are. Many columns of many rows are
+        reduced to components: see docs/refined.md.
     Y : (d,) array of labels, or (d, outputs) array of numbers
         A vector holds labels if the network has several outputs, or softmax outputs.
     max_passes : float
@@ -126,9 +131,7 @@ def fit_refined(
 
     Examples
     --------
-    >>> from collections.abc import Sequence
-
-    import numpy as np
+    >>> import numpy as np
     >>> import bpls_fast as bf
     >>> x = np.random.default_rng(0).normal(size=(300, 2))
     >>> inside = np.where((x**2).sum(axis=1) < 1, "inside", "outside")
@@ -210,7 +213,7 @@ class _Fit:
         self.sweep = RefinedSweep(
             inputs.net,
             context,
-            output_eps=1e-6 if output_eps is None else output_eps,
+            output_eps=LEAST_OUTPUT_EPS if output_eps is None else output_eps,
             standardize=standardize,
         )
         self.mean = self.sweep.hidden
@@ -232,7 +235,7 @@ class _Fit:
             except (TooLargeError, np.linalg.LinAlgError) as error:
                 if progress.sweeps == 0:
                     raise
-                reason = f"a sweep failed: {error}"
+                reason = sweep_failed(error)
                 break
             is_due = self._validation_is_due()
             network = self._network() if is_due or self.context.has_callback else None
@@ -288,6 +291,7 @@ class _Fit:
         if self.held is not None:
             with self.context.phase("forward"):
                 score = self.held.score(network.decision(self.held.X))
+            progress.score = score
             report.validation.append((progress.sweeps, score))
             if score <= self._best_score:
                 progress.validations_since_best += 1
@@ -309,7 +313,7 @@ class _Fit:
         report.rows, report.loss = [len(batch.X)], [output.loss / batch.total_weight()]
         self._validate(self._finished([], output.W, batch))
         self.context.step(self.best if self.context.has_callback else None)
-        return "there are no hidden layers"
+        return NO_HIDDEN_LAYERS
 
     def _network(self) -> Network:
         """Return the present network: the mean of the hidden weights, the output layer solved for them."""

@@ -16,9 +16,16 @@ from bpls_fast.kernels.backend import arrays_to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Batch
-from bpls_fast.training.solvers import LARGEST_EPS, column_standardization, inverse_errors
+from bpls_fast.training.solvers import (
+    column_standardization,
+    inverse_errors,
+    with_growing_ridge,
+)
 
-__all__ = ["CHUNK_RIDGE_SHARE", "Output", "SquaredLoss"]
+__all__ = ["CHUNK_RIDGE_SHARE", "LEAST_OUTPUT_EPS", "Output", "SquaredLoss"]
+
+LEAST_OUTPUT_EPS = 1e-6
+"""The ridge where cross-validation is not used: as small as rounding allows."""
 
 OUTPUT_EPS = np.logspace(1, -6, 8)
 """The ridges that cross-validation chooses from, the largest first."""
@@ -30,7 +37,7 @@ UNINFORMATIVE_EPS = 1e-4
 """The ridge for features that are not informative yet: small, so that they can be learnt."""
 
 NEARLY_BEST = 1.05
-"""Cross-validation takes the largest ridge with an error of at most so many times the least error."""
+"""Cross-validation takes the largest ridge with an error of at most NEARLY_BEST times the smallest error."""
 
 CHUNK_RIDGE_SHARE = 0.1
 """The ridge of sweeps over chunks, as a share of the chosen one: learnt features need less than those of the start."""
@@ -78,21 +85,19 @@ class SquaredLoss:
         with self.context.phase("solve"):
             diagonal = G.reshape(-1)[:: len(G) + 1]
             mean, ridge = float(diagonal.mean()), 0.0
-            eps = self.eps
-            while mean > 0:
-                diagonal += eps * mean - ridge
+            if not mean > 0:
+                diagonal += 1.0
+                return Output(np.zeros_like(C), G, C, 1.0, batch.squares())
+
+            def solved(eps: float) -> Array:
+                nonlocal ridge
+                diagonal[:] += eps * mean - ridge
                 ridge = eps * mean
-                try:
-                    W = solve(G, C, eps=0)
-                except np.linalg.LinAlgError:
-                    if eps >= LARGEST_EPS:
-                        raise
-                    eps = max(10 * eps, 1e-12)
-                else:
-                    explained = float(np.einsum("ij,ij->", C, W))
-                    return Output(W, G, C, ridge, max(batch.squares() - explained, 0.0))
-            diagonal += 1.0
-            return Output(np.zeros_like(C), G, C, 1.0, batch.squares())
+                return solve(G, C, eps=0)
+
+            W = with_growing_ridge(solved, self.eps)
+            explained = float(np.einsum("ij,ij->", C, W))
+            return Output(W, G, C, ridge, max(batch.squares() - explained, 0.0))
 
     def solve_on_inputs(self, G: Array, C: Array, batch: Batch) -> Output:
         """Return the best output layer of a network without hidden layers, from XᵀX and XᵀT."""

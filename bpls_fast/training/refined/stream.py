@@ -9,20 +9,25 @@ from numpy.typing import NDArray
 
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
+from bpls_fast.network.arguments import is_number
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Samples, Weights
 from bpls_fast.training.refined.averaging import LEAST_KEPT, averaged
 from bpls_fast.training.refined.calibration import CALIBRATION_ROWS, calibrated
 from bpls_fast.training.refined.chunks import DOUBLINGS, TRIAL_SHARE, first_chunk
-from bpls_fast.training.refined.fit import PHASES
+from bpls_fast.training.refined.fit import DEFAULT_EPS, PHASES
+from bpls_fast.training.refined.losses import LEAST_OUTPUT_EPS
 from bpls_fast.training.refined.start import scaled_start
 from bpls_fast.training.refined.sweep import RefinedSweep
 from bpls_fast.training.report import FitReport
 
 __all__ = ["Stream"]
 
+STEPS_OF_A_CHUNK = 4
+"""The stream sweeps again after one part in STEPS_OF_A_CHUNK of a chunk is new."""
+
 REFRESH = 16
-"""The Gram matrix of the inputs is inverted again after 1, 2, 4, 8 and then after every so many chunks."""
+"""The Gram matrix of the inputs is inverted again after 1, 2, 4, 8 and then after every REFRESH updates."""
 
 
 class Stream:
@@ -50,14 +55,13 @@ class Stream:
         net: Network,
         *,
         start: str = "scaled",
-        eps: float = 7.0,
-        output_eps: float = 1e-6,
+        eps: float = DEFAULT_EPS,
+        output_eps: float = LEAST_OUTPUT_EPS,
         forgetting: float = 0.5,
         standardize: bool = False,
         seed: int = 0,
     ) -> None:
-        number = isinstance(forgetting, (int, float, np.integer, np.floating))
-        if not number or not 0 <= forgetting <= 1:
+        if not is_number(forgetting) or not 0 <= forgetting <= 1:
             raise ValueError(f"forgetting is {forgetting!r}; expected a number from 0 to 1")
         self.net = net
         self.context = FitContext("refined sweeps over a stream", eps, phases=PHASES)
@@ -75,7 +79,7 @@ class Stream:
     def update(self, samples: Samples) -> FitReport:
         """Learn from more rows; return the report on all rows so far."""
         self.context.resume()
-        report, step = self.context.report, self.chunk // 4
+        report, step = self.context.report, self.chunk // STEPS_OF_A_CHUNK
         report.rows, report.loss = [], []
         for first in range(0, len(samples.X), step):
             self._take(samples.take(slice(first, first + step)))
@@ -97,7 +101,7 @@ class Stream:
             self.mean = self.sweep.hidden
         if self.sweep.hidden:
             self._learn_inputs(new)
-            if begins or self._new >= self.chunk // 4:
+            if begins or self._new >= self.chunk // STEPS_OF_A_CHUNK:
                 order = self.random.permutation(len(latest.X))
                 batch = latest.take(order).as_batch()
                 loss = self.sweep.sweep(batch._replace(trial=-(-len(order) // TRIAL_SHARE)))

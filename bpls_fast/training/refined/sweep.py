@@ -36,6 +36,12 @@ UPPER_RIDGE = 0.1
 CONJUGACY, CHUNK_CONJUGACY = 0.9, 0.8
 """The largest share of the last directions that is kept, in sweeps over all rows and over chunks."""
 
+LENGTH_RIDGE = 1e-9
+"""The ridge of the system of step lengths, for effects of size 1."""
+
+FLAT_POWER = 0.75
+"""Curvatures are at least the smallest normal number to this power: their inverse, times a gradient, stays finite."""
+
 HALVINGS = 6
 """How often a step that raises the loss is halved before its directions are given up."""
 
@@ -205,7 +211,9 @@ class RefinedSweep:
             of_rows = batch.sample_weight[:, np.newaxis]
             R = np.multiply(R, of_rows, out=self._buffers.empty("weighted R", R.shape, R.dtype))
         total = batch.total_weight()
-        flat = float(np.finfo(R.dtype).tiny) ** 0.75  # keeps steps finite where nothing has a slope
+        flat = (
+            float(np.finfo(R.dtype).tiny) ** FLAT_POWER
+        )  # keeps steps finite where nothing has a slope
         gradients: Weights = []
         steps: Weights = []
         D, above, curvature = R, now.output.W, np.eye(R.shape[1])
@@ -329,7 +337,7 @@ class RefinedSweep:
             return np.zeros(layers)
         # Effects differ by orders of magnitude between layers: scale them to 1 for the ridge.
         sizes = np.where(sizes > 0, sizes, 1.0)
-        scaled = system / np.outer(sizes, sizes) + 1e-9 * np.eye(layers)
+        scaled = system / np.outer(sizes, sizes) + LENGTH_RIDGE * np.eye(layers)
         lengths: NDArray[np.float64] = np.linalg.solve(scaled, M[:layers, layers] / sizes) / sizes
         return lengths
 
