@@ -1,10 +1,10 @@
-"""Settings of tests and benchmarks. They run on the installed package, and share nothing but this file."""
+"""Fixtures of tests and benchmarks. Both run on the installed package."""
 
 import importlib
 
 import pytest
 
-# While the root of the clone comes first on sys.path. `tests` imports `bench`, which moves the root to the end.
+# Imported while the root of the clone comes first on sys.path; harness.py then moves the root to the end.
 import tests  # noqa: F401
 
 

@@ -98,12 +98,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--csv", metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
-    known = [*CASES, *SCALING, *([] if images.why_missing() else TRAINING), *PREDICTION]
-    cases = [case for case in known if re.search(options.only, case.name)]
+    available = [*CASES, *SCALING, *([] if images.why_missing() else TRAINING), *PREDICTION]
+    cases = [case for case in available if re.search(options.only, case.name)]
     if not cases:
         parser.error(
             f"no case matches {options.only!r}; there are\n"
-            + "\n".join(case.name for case in known)
+            + "\n".join(case.name for case in available)
         )
 
     print(header(images=images.source()), flush=True)

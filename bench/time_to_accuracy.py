@@ -354,8 +354,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("epochs, seeds and threads must be at least 1, passes more than 0")
     settings = [setting for setting in SETTINGS if re.search(options.setting, setting.name)]
     if not settings:
-        known = "\n".join(setting.name for setting in SETTINGS)
-        parser.error(f"no setting matches {options.setting!r}; there are\n{known}")
+        names = "\n".join(setting.name for setting in SETTINGS)
+        parser.error(f"no setting matches {options.setting!r}; there are\n{names}")
 
     grid = GRIDS[options.grid]
     about = header(

@@ -8,8 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 try:
-    from bpls_fast._core import __version__
+    from bpls_fast.kernels import __version__
 except ModuleNotFoundError as error:
+    if error.name != "bpls_fast._core":
+        raise
     raise ImportError(
         f"{__path__[0]} has no compiled extension: it is the source tree, not an installed package. "
         "Start Python in another folder, or install with: pip install -e ."

@@ -4,7 +4,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from bpls_fast import _core
+from bpls_fast import kernels
 
 __all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
 
@@ -27,7 +27,7 @@ def config() -> dict[str, Any]:
     >>> bf.config()["isa"]["compiled"][0]
     'generic'
     """
-    return _core.config()
+    return kernels.config()
 
 
 def show_config() -> None:
@@ -111,5 +111,5 @@ def get_libs() -> str:
 
 
 def _installed() -> str:
-    # The folder of the extension: in an editable install the Python files are elsewhere.
-    return os.path.dirname(os.path.abspath(str(_core.__file__)))
+    # In an editable install the Python files are elsewhere.
+    return kernels.extension_folder()

@@ -1,3 +1,3 @@
 """The tests: a folder for each package of bpls_fast, and support/ for what they share."""
 
-from bench import ROOT as ROOT
+from harness import ROOT as ROOT

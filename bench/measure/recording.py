@@ -47,8 +47,8 @@ def record(
 
     clock.now = 0.0
     benchmark.group = group
-    known = {name: value for name, value in information.items() if value is not None}
-    benchmark.extra_info.update(contender=contender, **known)
+    present = {name: value for name, value in information.items() if value is not None}
+    benchmark.extra_info.update(contender=contender, **present)
     benchmark.pedantic(play, rounds=len(samples))  # type: ignore[no-untyped-call]
 
 

@@ -1,1 +1,1 @@
-"""What is made of a file of results: tables and pictures. Needs nothing installed but matplotlib, for the pictures."""
+"""How results are reported: tables and plots of a file of results. Only the plots need a package, matplotlib."""

@@ -184,32 +184,32 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
             )
         rows = self._validated(X, y, sample_weight, reset=not fitted)
         check_classification_targets(rows.y)
-        known = self._known_classes(classes, rows.y)
+        classes = self._checked_classes(classes, rows.y)
         with self._restored_on_error():
             rows = self._next_rows(rows)
-            weights, index = rows.sample_weight, np.searchsorted(known, rows.y)
+            weights, index = rows.sample_weight, np.searchsorted(classes, rows.y)
             begun = self._fitted or self._stream is not None
-            seen = self._seen if begun else np.zeros(len(known))
-            self._seen = seen + np.bincount(index, weights, minlength=len(known))
-            stream = self._open_stream(rows, len(known))
+            seen = self._seen if begun else np.zeros(len(classes))
+            self._seen = seen + np.bincount(index, weights, minlength=len(classes))
+            stream = self._open_stream(rows, len(classes))
             if self.class_weight is not None:
-                of_classes = class_weights(self.class_weight, known, index, self._seen)
+                of_classes = class_weights(self.class_weight, classes, index, self._seen)
                 weights = of_classes[index] if weights is None else weights * of_classes[index]
-            targets = one_hot_targets(known, activations["softmax"]).astype(float_of(rows.X))
+            targets = one_hot_targets(classes, activations["softmax"]).astype(float_of(rows.X))
             self._learn(stream, Samples(rows.X, targets, index, weights))
-        self.classes_ = self.network_.classes = known
+        self.classes_ = self.network_.classes = classes
         return self
 
-    def _known_classes(self, classes: ArrayLike | None, labels: Array) -> Array:
-        """Return the labels that `partial_fit` knows; refuse other ones."""
+    def _checked_classes(self, given: ArrayLike | None, labels: Array) -> Array:
+        """Return the classes of `partial_fit`; refuse others than those of the first call."""
         fitted = hasattr(self, "network_")
-        known = self.classes_ if fitted else np.unique(np.asarray(classes))
-        if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-            raise ValueError(f"classes is {classes!r}; expected {known} as before, or None")
-        unknown = np.setdiff1d(labels, known)
+        classes: Array = self.classes_ if fitted else np.unique(np.asarray(given))
+        if given is not None and not np.array_equal(classes, np.unique(np.asarray(given))):
+            raise ValueError(f"classes is {given!r}; expected {classes} as before, or None")
+        unknown = np.setdiff1d(labels, classes)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}; expected labels among {known}")
-        return known
+            raise ValueError(f"y holds the label {unknown[0]!r}; expected labels among {classes}")
+        return classes
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the outputs before softmax: a column per class or, for two classes, the second less the first.

@@ -1,8 +1,8 @@
 """The kernels: Gram matrices, layer solves and the forward product, on the compiled core.
 
-This package is the only door to the compiled extension. Every function checks its arguments, names the one that is
-wrong, and changes none of them. It releases the GIL while it works, and the bits of its result do not depend on the
-number of threads. Arrays are read in place: any strides, read-only or not, without a copy.
+The rest of bpls_fast imports the compiled extension through this package only. Every kernel checks its arguments,
+names the one that is wrong, and changes none of them. It releases the GIL while it works, and the bits of its result do
+not depend on the number of threads. Arrays are read in place: any strides, read-only or not, without a copy.
 
 Arguments that all of them share
 --------------------------------
@@ -27,6 +27,7 @@ NonFiniteError
 
 from bpls_fast._core import NonFiniteError, PackedNetwork
 from bpls_fast.kernels.activations import Activation, activations
+from bpls_fast.kernels.extension import __version__, config, extension_folder
 from bpls_fast.kernels.layers import linear, linear_bytes, residual, tangent, target
 from bpls_fast.kernels.products import cross, gram
 from bpls_fast.kernels.rows import check_finite, column_sums, missed, take_rows
@@ -36,10 +37,13 @@ __all__ = [
     "Activation",
     "NonFiniteError",
     "PackedNetwork",
+    "__version__",
     "activations",
     "check_finite",
     "column_sums",
+    "config",
     "cross",
+    "extension_folder",
     "gram",
     "linear",
     "linear_bytes",

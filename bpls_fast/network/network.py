@@ -30,7 +30,7 @@ from bpls_fast.network.arguments import (
     checked_sizes,
     random_weights,
 )
-from bpls_fast.network.formats.methods import FormatMethods
+from bpls_fast.network.formats.network_methods import FormatMethods
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -23,11 +23,11 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Build an example with nothing but the package's own folder; give the folder of its programs."""
+    """Build an example with nothing but the package's own folder; return the folder of its programs."""
     if not EXAMPLES.is_dir():
         pytest.skip("not in a checkout: no examples/")
     if sys.platform == "win32":
-        pytest.skip("the programs lie elsewhere, and the library is not beside them")
+        pytest.skip("the programs are in other folders, and the library is not next to them")
     cmake, folders = program("cmake"), {}
     prefix = output_of(run_python("-m", "bpls_fast", "--cmakedir")).strip()
 

@@ -84,6 +84,8 @@ def test_the_wheel_contains_no_test_bench_or_data_file() -> None:
         "csrc/python/*.cpp",
         "bpls_fast/_core.pyi",
         "tests/codebase/test_wheel.py",
+        "conftest.py",
+        "harness.py",
         "examples/python/*.py",
     ],
 )

@@ -333,7 +333,7 @@ def main(arguments: list[str]) -> int:
             changed = [new for new in rows if new not in committed]
             problems += [f"not as in {TABLE.name}: {', '.join(row)}" for row in changed[:10]]
             problems += (
-                [] if changed else [f"{TABLE.name} has rows or columns that are none any more"]
+                [] if changed else [f"{TABLE.name} has rows or columns that no longer exist"]
             )
     else:
         with TABLE.open("w", encoding="utf-8", newline="") as file:

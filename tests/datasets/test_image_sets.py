@@ -19,7 +19,7 @@ from tests.support.subprocesses import output_of, run_code
 
 SETS = list(FOLDERS)
 
-# The public torchvision wheel wants a CUDA torch; beside another one its import stops at these two
+# The public torchvision wheel wants a CUDA torch; with another one its import stops at these two
 # operators, which no loader uses.
 IMPORT_TORCHVISION = """
 try:

@@ -195,7 +195,7 @@ def test_large_shapes_are_within_the_bound_of_the_reference(rows, n, m, dtype, n
     [
         pytest.param(9000, 70, 11, id="many rows"),
         pytest.param(300, 1100, 50, id="many columns"),
-        pytest.param(1000, 200, 30, id="a slot for each thread"),
+        pytest.param(1000, 200, 30, id="a row block for each thread"),
     ],
 )
 def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, dtype, weighted):

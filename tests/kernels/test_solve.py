@@ -343,7 +343,7 @@ def test_solve_batched_takes_many_right_sides(m, n_threads):
     W = bf.solve_batched(G, C, n_threads=n_threads)
     for system in zip(W, G, C, strict=True):
         check_solution(*system)
-    # A column has the same bits whatever stands beside it.
+    # A column has the same bits whatever the other columns hold.
     for j in (0, m // 2, m - 1):
         assert same_bits(bf.solve_batched(G, C[:, :, [j]]), W[:, :, [j]])
 

@@ -1,4 +1,4 @@
-"""The network: its shapes, its forward pass beside NumPy's, and what it refuses."""
+"""The network: its shapes, its forward pass against NumPy's, and what it refuses."""
 
 import copy
 import pickle

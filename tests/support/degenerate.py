@@ -1,4 +1,4 @@
-"""Training data that no method likes, and what a fit may do with them: train, or refuse and leave the network alone."""
+"""Degenerate training data, and what a fit may do with them: train, or refuse and leave the network unchanged."""
 
 import numpy as np
 import pytest

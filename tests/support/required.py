@@ -7,21 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
 
 import pytest
 
 import bpls_fast as bf
-
-MUST_NOT_SKIP = os.environ.get("CI") == "true" and os.environ.get("GITHUB_ACTIONS") != "true"
-"""Whether everything is installed and at hand; GitHub's plain test jobs lack some of it."""
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip the test, or fail it where nothing may be missing."""
-    if MUST_NOT_SKIP:
-        pytest.fail(f"must not be skipped here: {reason}")
-    pytest.skip(reason)
+from harness import MUST_NOT_SKIP, missing
 
 
 def required(name: str) -> ModuleType:
@@ -38,8 +28,8 @@ def round_trip(name: str) -> ModuleType:
 
 def program(name: str) -> str:
     """Return the path of a program, that of Python's own folder first."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
+    of_python = Path(sys.executable).with_name(name)
+    found = str(of_python) if of_python.exists() else shutil.which(name)
     if found is None:
         missing(f"{name} is not installed")
     return found

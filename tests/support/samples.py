@@ -1,4 +1,4 @@
-"""Training sets of the plane, drawn from a seed."""
+"""Training sets with few columns, drawn from a seed."""
 
 import numpy as np
 
@@ -16,3 +16,10 @@ def rings(rows=400, seed=0):
     """Draw three classes that no line separates."""
     x = np.random.default_rng(seed).normal(size=(rows, 2))
     return x, np.digitize((x**2).sum(axis=1), [0.7, 2.2])
+
+
+def three_blobs(rows=300):
+    """Draw three classes around the unit vectors of space, some of them mixed."""
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, rows)
+    return 2 * np.eye(3)[labels] + random.normal(size=(rows, 3)), labels

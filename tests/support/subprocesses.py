@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from tests import ROOT
 
@@ -14,12 +15,14 @@ FOLDER = ROOT / "tests" / "cpp"
 TIMEOUT = 300.0  # seconds: a busy machine is no failure
 
 
-def run(*command: str, timeout: float = TIMEOUT, **environment: str | None) -> "Finished":
-    """Run a command with some environment variables set (None takes one away)."""
+def run(
+    *command: str, folder: Path = FOLDER, timeout: float = TIMEOUT, **environment: str | None
+) -> "Finished":
+    """Run a command in a folder with some environment variables set (None takes one away)."""
     merged = {**os.environ, **environment}
     return subprocess.run(
         command,
-        cwd=FOLDER,
+        cwd=folder,
         env={name: value for name, value in merged.items() if value is not None},
         capture_output=True,
         text=True,

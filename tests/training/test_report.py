@@ -1,33 +1,17 @@
-"""What a fit tells: the report's numbers and its table, the progress bar, the callback."""
+"""What a fit tells: the report's numbers and its table, and the callback."""
 
 import copy
 import pickle
 import re
-import sys
-import types
 
 import numpy as np
 import pytest
 
 import bpls_fast as bf
 from bpls_fast.training.context import FitContext, TooLargeError
-from tests.support.required import required
+from tests.support.fits import fit_classes, fit_numbers
 
 PHASES = ["forward", "gram", "solve", "target"]
-
-
-def fit_classes(**options):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 300)
-    X = np.eye(3)[labels] + 0.5 * rng.normal(size=(300, 3))
-    net = bf.Network([3, 8, 3], "sigmoid", seed=0)
-    return net, X, labels, bf.fit_classifier(net, X, labels, **options)
-
-
-def fit_numbers(**options):
-    X = np.linspace(-1, 1, 50)[:, np.newaxis]
-    net = bf.Network([1, 8, 1], "tanh", "identity", seed=0)
-    return net, X, bf.fit_injective(net, X, X**2, **options)
 
 
 # The report.
@@ -152,75 +136,3 @@ def test_a_callback_that_returns_true_ends_the_fit(answer):
 def test_any_other_answer_lets_the_fit_go_on(answer):
     *_, report = fit_classes(callback=lambda report: answer)
     assert report.misses == fit_classes()[-1].misses
-
-
-# Progress.
-
-
-@pytest.mark.parametrize("fit", [fit_classes, fit_numbers])
-def test_nothing_is_shown_unless_asked_for(fit, capfd):
-    fit()
-    assert capfd.readouterr() == ("", "")
-
-
-def test_verbose_shows_a_bar_where_tqdm_is_installed(capfd):
-    required("tqdm")
-    *_, report = fit_classes(verbose=1)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert f"{report.iterations}/15" in err
-    assert "Algorithm 2" in err
-    assert f"{report.misses[-1]} misses, accuracy {report.accuracy[-1]:.2%}" in err
-    *_, report = fit_numbers(verbose=1)
-    err = capfd.readouterr().err
-    assert "3/3" in err
-    assert f"training error {report.loss[-1]:.4g}" in err
-
-
-def test_verbose_prints_lines_where_tqdm_is_not_installed(capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    *_, report = fit_classes(verbose=1)
-    out, err = capfd.readouterr()
-    assert err == ""
-    assert out.splitlines() == [
-        f"Algorithm 2: {misses} misses, accuracy {accuracy:.2%}"
-        for misses, accuracy in zip(report.misses, report.accuracy, strict=True)
-    ]
-    *_, report = fit_numbers(verbose=1)
-    lines = capfd.readouterr().out.splitlines()
-    assert lines == [f"Algorithm 1: training error {loss:.4g}" for loss in report.loss]
-
-
-class Bar:
-    """Stand-in for tqdm's bar that remembers what it is told."""
-
-    def __init__(self, total, desc):
-        self.told = [(total, desc)]
-
-    def set_postfix_str(self, text):
-        self.told.append(text)
-
-    def update(self):
-        self.told.append("update")
-
-    def close(self):
-        self.told.append("close")
-
-
-def test_the_bar_is_closed_when_a_fit_fails(monkeypatch):
-    bars = []
-    tqdm = types.SimpleNamespace(tqdm=lambda **options: bars.append(Bar(**options)) or bars[-1])
-    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(auto=tqdm))
-    monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
-
-    def callback(report):
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        fit_classes(verbose=1, callback=callback)
-    (bar,) = bars
-    (total, name), latest, *rest = bar.told
-    assert (total, name) == (15, "Algorithm 2")
-    assert "misses" in latest
-    assert rest == ["update", "close"]

@@ -213,30 +213,30 @@ def back_kernel(block: Block) -> Any:
 
     def back(S: Any, inverses: Any) -> None:
         tile = cuda.shared.array((size, padded), np.float64)
-        known = cuda.shared.array((lines, padded), np.float64)
+        solved = cuda.shared.array((lines, padded), np.float64)
         x, y, system, n = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.x, S.shape[2]
         side = n + cuda.blockIdx.y * lines + y
         for q in range((n - 1) // size * size, -1, -size):
             inside = side < S.shape[1] and q + x < n
             value = S[system, side, q + x] if inside else ZERO
             for k in range(q + size, n, size):
-                known[y, x] = ZERO
+                solved[y, x] = ZERO
                 if side < S.shape[1] and k + x < n:
-                    known[y, x] = S[system, side, k + x]
+                    solved[y, x] = S[system, side, k + x]
                 for i in range(per):
                     r = y + lines * i
                     tile[r, x] = S[system, k + r, q + x] if k + r < n else ZERO
                 cuda.syncthreads()
                 for r in range(size):
-                    value -= known[y, r] * tile[r, x]
+                    value -= solved[y, r] * tile[r, x]
                 cuda.syncthreads()
-            known[y, x] = value
+            solved[y, x] = value
             for i in range(per):
                 tile[y + lines * i, x] = inverses[system, q + y + lines * i, x]
             cuda.syncthreads()
             value = ZERO
             for r in range(size):
-                value += known[y, r] * tile[r, x]
+                value += solved[y, r] * tile[r, x]
             if inside:
                 S[system, side, q + x] = value
             cuda.syncthreads()

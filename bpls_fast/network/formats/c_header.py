@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats.files import Path, write_atomically
+from bpls_fast.network.formats.atomic_files import Path, write_atomically
 from bpls_fast.network.formats.parts import Layer, Parts
 
 __all__ = ["write"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats.files import UnreadableError
+from bpls_fast.network.formats.atomic_files import UnreadableError
 
 __all__ = ["PLAIN_KINDS", "as_plain_array", "from_text", "to_text"]
 

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import files, labels
-from bpls_fast.network.formats.files import UnreadableError
+from bpls_fast.network.formats import atomic_files, labels
+from bpls_fast.network.formats.atomic_files import UnreadableError
 from bpls_fast.network.formats.parts import Parts
 
 __all__ = ["read", "write"]
@@ -35,7 +35,7 @@ SIZE = re.compile(rb"\d+")
 Header = dict[str, Any]
 
 
-def write(path: files.Path, parts: Parts) -> None:
+def write(path: atomic_files.Path, parts: Parts) -> None:
     """Write a network; the file is written completely or not at all."""
     arrays = {f"weights_{layer}": W for layer, W in enumerate(parts.weights)}
     if parts.classes is not None:
@@ -50,13 +50,13 @@ def write(path: files.Path, parts: Parts) -> None:
         "arrays": {name: _description(array) for name, array in arrays.items()},
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with files.write_atomically(path) as file:
+    with atomic_files.write_atomically(path) as file:
         np.savez(file, allow_pickle=False, header=text, **arrays)
 
 
-def read(path: files.Path) -> Parts:
+def read(path: atomic_files.Path) -> Parts:
     """Read what `write` wrote; raise ValueError for any other file."""
-    with files.open_to_read(path) as file, zipfile.ZipFile(file) as archive:
+    with atomic_files.open_to_read(path) as file, zipfile.ZipFile(file) as archive:
         return _read(_Members(archive, file))
 
 
@@ -110,7 +110,7 @@ class _Members:
     """The arrays of an uncompressed archive; together they are not larger than the file."""
 
     def __init__(self, archive: zipfile.ZipFile, file: BinaryIO) -> None:
-        self.archive, self.size = archive, files.file_size(file)
+        self.archive, self.size = archive, atomic_files.file_size(file)
         total = sum(member.compress_size for member in archive.infolist())
         if total > self.size:
             raise UnreadableError(

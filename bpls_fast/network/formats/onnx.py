@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import files, labels
-from bpls_fast.network.formats.files import UnreadableError
+from bpls_fast.network.formats import atomic_files, labels
+from bpls_fast.network.formats.atomic_files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 from bpls_fast.network.formats.protobuf import BYTES, FLOAT, INT, encode, fields, message
 
@@ -72,7 +72,7 @@ BEFORE: dict[str, dict[str, tuple[int | float, ...]]] = {
 }
 
 
-def write(path: files.Path, parts: Parts, input_dtype: str) -> None:
+def write(path: atomic_files.Path, parts: Parts, input_dtype: str) -> None:
     """Write a network that computes in float32; the file is written completely or not at all."""
     if input_dtype not in ("float32", "uint8"):
         raise ValueError(f"input_dtype is {input_dtype!r}; expected 'float32' or 'uint8'")
@@ -80,14 +80,14 @@ def write(path: files.Path, parts: Parts, input_dtype: str) -> None:
     model = _model(parts, input_dtype == "uint8")
     if len(model) > LARGEST:
         raise ValueError(f"the network takes {len(model)} bytes; an ONNX file holds {LARGEST}")
-    with files.write_atomically(path) as file:
+    with atomic_files.write_atomically(path) as file:
         file.write(model)
 
 
-def read(path: files.Path) -> Parts:
+def read(path: atomic_files.Path) -> Parts:
     """Read a chain of layers; raise ValueError for any other file."""
-    with files.open_to_read(path) as file:
-        size = files.file_size(file)
+    with atomic_files.open_to_read(path) as file:
+        size = atomic_files.file_size(file)
         if size > LARGEST:
             raise UnreadableError(f"it has {size} bytes; an ONNX file holds {LARGEST}")
         return _read(memoryview(file.read(size)))
@@ -264,7 +264,7 @@ def _read_attribute(entry: memoryview) -> tuple[str, int | float]:
     found = message(entry, {1: (BYTES, 1), 2: (FLOAT, 1), 3: (INT, 1)})
     name, values = _text(found[1]), [*found[2], *found[3]]
     if len(values) != 1:
-        raise UnreadableError(f"the attribute {name!r:.40} is no number")
+        raise UnreadableError(f"the attribute {name!r:.40} is not a number")
     return name, values[0]
 
 
@@ -297,7 +297,7 @@ class _Chain:
         elif op in BEFORE and not self.ops and not weights:
             _check_attributes(op, attributes, BEFORE[op])
         else:
-            raise UnreadableError(f"the node {op!r:.40} is none that a network here can have")
+            raise UnreadableError(f"the node {op!r:.40} is not supported")
 
     def layers(self) -> list[Layer]:
         if self.value != self.last or not self.found:

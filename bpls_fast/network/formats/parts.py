@@ -39,13 +39,13 @@ class Parts(NamedTuple):
             layers.append(Layer(weight, bias, activation))
         return layers
 
-    def check_activations(self, known: Collection[str], format_name: str) -> None:
+    def check_activations(self, supported: Collection[str], format_name: str) -> None:
         """Raise ValueError for an activation, other than identity, that a format cannot express."""
         for name in self.activations:
-            if name != "identity" and name not in known:
+            if name != "identity" and name not in supported:
                 raise ValueError(
                     f"activation is {name!r}, which {format_name} cannot express; expected one of identity, "
-                    + ", ".join(other for other in known if other != "identity")
+                    + ", ".join(other for other in supported if other != "identity")
                 )
 
     @classmethod

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bpls_fast.network.formats.files import UnreadableError
+from bpls_fast.network.formats.atomic_files import UnreadableError
 
 __all__ = ["BYTES", "FLOAT", "INT", "encode", "fields", "message"]
 
@@ -56,7 +56,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
         elif wire in FIXED:
             length = FIXED[wire]
         else:
-            raise UnreadableError(f"a field has wire type {wire}; ONNX has none of it")
+            raise UnreadableError(f"a field has wire type {wire}; ONNX does not use it")
         if number == 0 or length > len(data) - place:
             raise UnreadableError(
                 f"field {number} has {length} bytes; {len(data) - place} are left"

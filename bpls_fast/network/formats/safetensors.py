@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bpls_fast.network.formats import files, labels
-from bpls_fast.network.formats.files import UnreadableError
+from bpls_fast.network.formats import atomic_files, labels
+from bpls_fast.network.formats.atomic_files import UnreadableError
 from bpls_fast.network.formats.parts import Layer, Parts
 
 __all__ = ["read", "write"]
@@ -24,10 +24,10 @@ LARGEST_HEADER = 1 << 20  # bytes
 METADATA = ("format", "version", "activations", "input_scale", "classes", "classes_dtype")
 
 
-def write(path: files.Path, parts: Parts) -> None:
+def write(path: atomic_files.Path, parts: Parts) -> None:
     """Write a network; the file is written completely or not at all."""
     header = _header(parts)
-    with files.write_atomically(path) as file:
+    with atomic_files.write_atomically(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for W in parts.weights:
@@ -35,9 +35,9 @@ def write(path: files.Path, parts: Parts) -> None:
             file.write(np.ascontiguousarray(W, "<f8").tobytes())
 
 
-def read(path: files.Path) -> Parts:
+def read(path: atomic_files.Path) -> Parts:
     """Read what `write` wrote; raise ValueError for any other file."""
-    with files.open_to_read(path) as file:
+    with atomic_files.open_to_read(path) as file:
         return _read(file)
 
 
@@ -68,7 +68,7 @@ def _header(parts: Parts) -> bytes:
 
 
 def _read(file: BinaryIO) -> Parts:
-    size = files.file_size(file)
+    size = atomic_files.file_size(file)
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(LARGEST_HEADER, size - 8) or length % 8:
         raise UnreadableError(
@@ -77,7 +77,7 @@ def _read(file: BinaryIO) -> Parts:
         )
     header = json.loads(file.read(length).decode(), object_pairs_hook=_no_duplicates)
     if not isinstance(header, dict):
-        raise UnreadableError("its header is no object of JSON")
+        raise UnreadableError("its header is not a JSON object")
     metadata = _metadata(header.pop("__metadata__", None))
     tensors = _Tensors(header, file.read(size - 8 - length))
     layers = [

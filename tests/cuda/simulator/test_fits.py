@@ -1,4 +1,4 @@
-"""Whole fits on the simulated GPU, beside the same fits on the CPU."""
+"""Whole fits on the simulated GPU, against the same fits on the CPU."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def assert_same_network(gpu, cpu, dtype):
 
 
 def both(fit, make, *data, **options):
-    """Fit twice, and give the networks and reports of both backends."""
+    """Fit twice, and return the networks and reports of both backends."""
     results = []
     for backend in ("cuda", "cpu"):
         net = make()

@@ -24,7 +24,7 @@ def only_python(data, net):
 
 
 def cpp_agrees(data, net):
-    """Let the C++ library read the same bytes: it never takes less than Python, and gives the same bits."""
+    """Let the C++ library read the same bytes: it never takes less than Python, and returns the same bits."""
     found = shared_library.parsed(data)
     if net is None:
         return

@@ -169,7 +169,7 @@ def test_a_file_of_another_kind_is_recognised(path, data):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"[1, 2]  ", "no object of JSON"),
+        (b"[1, 2]  ", "not a JSON object"),
         (b'{"a": 1, "a": 1}', "a name twice"),
         (b"{" * 800, "of another kind or damaged"),
         (b"[" * 100_000, "of another kind or damaged"),

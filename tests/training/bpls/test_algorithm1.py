@@ -1,4 +1,4 @@
-"""Algorithm 1: beside plain NumPy, on the paper's toy problems, on data that no method likes, and what it refuses."""
+"""Algorithm 1: against plain NumPy, on the paper's toy problems, on degenerate data, and what it refuses."""
 
 import tracemalloc
 import warnings
@@ -280,7 +280,7 @@ def test_no_copy_of_the_data_is_made(dtype, order):
     assert most < min(X.nbytes, narrow_arrays)
 
 
-# Data that no method likes.
+# Degenerate data.
 
 
 @pytest.mark.filterwarnings("ignore:eps = ")

@@ -13,7 +13,7 @@ from tests.support.samples import blobs
 NAMES = list(ACTIVATIONS)
 
 
-# Data that no method likes.
+# Degenerate data.
 
 
 @pytest.mark.filterwarnings("ignore:eps = ")

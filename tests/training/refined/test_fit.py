@@ -121,7 +121,7 @@ def test_softmax_outputs_are_probabilities_that_can_be_trusted():
     bf.fit_refined(net, x, noisy)
     p = net.forward(x)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
-    # Who says what happens, and no more, is right as often as it claims to be.
+    # Calibrated: mean confidence equals accuracy.
     assert p.max(axis=1).mean() == pytest.approx(np.mean(p.argmax(axis=1) == noisy), abs=0.05)
 
 

@@ -1,20 +1,21 @@
-"""The ridge of the output layer of refined sweeps: what cross-validation prefers, in NumPy."""
+"""The squared loss of refined sweeps: its output layer, and the ridge that cross-validation prefers, in NumPy."""
 
 import numpy as np
 import pytest
 
 import bpls_fast as bf
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Batch
 from bpls_fast.training.refined.losses import (
     CHUNK_RIDGE_SHARE,
     NEARLY_BEST,
     OUTPUT_EPS,
     UNINFORMATIVE_EPS,
+    SquaredLoss,
 )
 from bpls_fast.training.refined.sweep import RefinedSweep
 from tests.support.reference import same_bits, with_ones
 from tests.support.samples import rings
-
-# ---- the ridge of the output layer
 
 
 def preferred_eps(A, T):
@@ -95,3 +96,18 @@ def test_numbers_over_chunks_have_the_least_ridge(validated):
     bf.fit_refined(nets[1], x, np.sin(x[:, 0]), max_sweeps=3, chunk_rows=300, output_eps=1e-6)
     assert not validated
     assert all(map(same_bits, nets[0].weights, nets[1].weights))
+
+
+def test_the_output_layer_minimizes_the_loss_with_its_ridge():
+    random = np.random.default_rng(0)
+    N, T = random.normal(size=(40, 5)), random.normal(size=(40, 2))
+    context = FitContext("test", 1.0, phases=("gram", "solve"))
+    loss = SquaredLoss(bf.Network([3, 5, 2], seed=0), context, 0.1, False)
+    found = loss.solve(N, Batch(N, T, None, 40))
+    A = with_ones(N, True)
+    ridge = 0.1 * np.square(A).sum() / A.shape[1]
+    W = np.linalg.solve(A.T @ A + ridge * np.eye(6), A.T @ T)
+    np.testing.assert_allclose(found.W, W, rtol=1e-9)
+    assert found.ridge == pytest.approx(ridge)
+    expected = np.square(T - A @ W).sum() + ridge * np.square(W).sum()
+    assert found.loss == pytest.approx(expected)

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-import bpls_fast.training.refined.fit as refined
 from bpls_fast.training.context import TooLargeError
 from bpls_fast.training.refined.sweep import RefinedSweep
 from tests.support import images, reference
 from tests.support.degenerate import DATA, SCALES, assert_trains_or_refuses
 from tests.support.reference import ACTIVATIONS, same_bits
 from tests.support.required import real_images
+from tests.support.samples import three_blobs
 
 NETWORKS = [
     pytest.param((), "tanh", id="no hidden layer"),
@@ -46,7 +46,7 @@ def targets(labels, kind):
     return labels if kind == "labels" else np.eye(3)[labels]
 
 
-# Rows that no method likes; warnings are errors.
+# Degenerate rows; warnings are errors.
 
 
 @each_kind
@@ -182,7 +182,7 @@ def assert_alike(answers, dtype):
 @pytest.mark.parametrize("factor", [2.0**-1000, 2.0**900])
 @pytest.mark.parametrize("options", [{}, {"chunk_rows": 40}], ids=str)
 def test_the_size_of_all_weights_changes_no_bit_under_a_given_ridge(options, factor):
-    X, labels = blobs()
+    X, labels = three_blobs()
     weights = np.random.default_rng(1).uniform(0.1, 3, len(X))
     results = []
     for scale in (1.0, factor):
@@ -244,14 +244,8 @@ def test_what_a_fit_over_all_rows_needs_does_not_grow_with_the_sweeps():
 # Fits that fail half-way
 
 
-def blobs(rows=300):
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 3, rows)
-    return 2 * np.eye(3)[labels] + random.normal(size=(rows, 3)), labels
-
-
 def failing_at(count, outcome, monkeypatch):
-    """Let a sweep fail: raise an error, or give a loss that is no number."""
+    """Let a sweep fail: raise an error, or return a loss that is not a number."""
     sweep, calls = RefinedSweep.sweep, []
 
     def patched(self, rows, **options):
@@ -278,7 +272,7 @@ def failing_at(count, outcome, monkeypatch):
 def test_a_sweep_that_fails_ends_the_fit_with_what_came_before_and_says_why(
     outcome, why, options, monkeypatch
 ):
-    X, labels = blobs()
+    X, labels = three_blobs()
     failing_at(4, outcome, monkeypatch)
     net = bf.Network([3, 8, 3], "tanh", seed=0)
     report = bf.fit_refined(net, X, labels, max_sweeps=20, tol=0, **options)
@@ -292,19 +286,19 @@ def test_a_sweep_that_fails_ends_the_fit_with_what_came_before_and_says_why(
     "error", [np.linalg.LinAlgError("pivot"), TooLargeError("too large"), KeyError("other")]
 )
 def test_a_first_sweep_that_fails_is_an_error_and_leaves_the_network_alone(error, monkeypatch):
-    X, labels = blobs()
+    X, labels = three_blobs()
     failing_at(1, error, monkeypatch)
     assert_untouched(X, labels, type(error))
 
 
 def test_another_error_half_way_is_passed_on_and_leaves_the_network_alone(monkeypatch):
-    X, labels = blobs()
+    X, labels = three_blobs()
     failing_at(3, KeyError("mine"), monkeypatch)
     assert_untouched(X, labels, KeyError)
 
 
 def test_a_callback_that_raises_leaves_the_network_alone():
-    X, labels = blobs()
+    X, labels = three_blobs()
 
     def callback(report):
         if report.iterations == 2:
@@ -330,74 +324,6 @@ def test_a_ridge_that_is_too_small_grows_and_is_named():
         report = bf.fit_refined(net, X, labels, eps=0.0)
     assert report.eps > 0
     assert all(np.isfinite(W).all() for W in net.weights)
-
-
-# What is counted
-
-
-@given(
-    rows=st.integers(1, 300),
-    chunk=st.integers(1, 320),
-    passes=st.sampled_from([0.3, 1.0, 2.5, 4.0]),
-)
-def test_no_row_is_seen_more_often_than_the_passes_allow(rows, chunk, passes):
-    random = np.random.default_rng(0)
-    X, Y = random.normal(size=(rows, 2)), random.normal(size=(rows, 1))
-    net = bf.Network([2, 3, 1], "tanh", "identity", seed=0)
-    options = {"max_passes": passes, "chunk_rows": chunk, "max_sweeps": 50, "tol": 0.0}
-    report = bf.fit_refined(net, X, Y, **options)
-    assert report.iterations == len(report.rows) == len(report.loss)
-    assert set(report.rows) <= {min(chunk, rows)}
-    if chunk < rows:
-        assert report.iterations == 1 or sum(report.rows) <= passes * rows + 0.5
-        if "passes" in report.stopped:
-            assert sum(report.rows) + chunk > passes * rows
-
-
-@pytest.fixture
-def seen(monkeypatch):
-    """List the first column of the rows of every sweep."""
-    columns, sweep = [], RefinedSweep.sweep
-
-    def patched(self, rows, **options):
-        columns.append(rows.X[:, 0].copy())
-        return sweep(self, rows, **options)
-
-    monkeypatch.setattr(RefinedSweep, "sweep", patched)
-    return columns
-
-
-def test_every_row_is_in_one_chunk_of_a_pass(seen):
-    X = np.c_[np.arange(120.0), np.random.default_rng(0).normal(size=120)]
-    net = bf.Network([2, 3, 2], "tanh", seed=0)
-    bf.fit_refined(net, X, X[:, 1] > 0, chunk_rows=30, max_passes=2)
-    assert len(seen) == 8
-    for one_pass in (seen[:4], seen[4:]):
-        assert sorted(np.concatenate(one_pass)) == list(range(120))
-    assert not np.array_equal(seen[0], seen[4])
-
-
-def test_what_is_held_out_is_never_trained_on(seen):
-    X = np.c_[np.arange(200.0), np.random.default_rng(0).normal(size=200)]
-    for options in ({}, {"chunk_rows": 40}):
-        seen.clear()
-        net = bf.Network([2, 3, 2], "tanh", seed=0)
-        bf.fit_refined(net, X, X[:, 1] > 0, validation_fraction=0.25, **options)
-        assert len(np.unique(np.concatenate(seen))) == 150
-
-
-def test_over_chunks_the_rows_held_out_are_looked_at_every_few_sweeps():
-    X, labels = blobs(2000)
-    net = bf.Network([3, 8, 3], "tanh", seed=0)
-    report = bf.fit_refined(
-        net, X, labels, validation_fraction=0.2, chunk_rows=100, max_sweeps=40, patience=3
-    )
-    looks = [sweep for sweep, _ in report.validation]
-    every = refined.VALIDATE_EVERY
-    assert looks == list(range(every, report.iterations + 1, every))
-    best = max(report.validation, key=lambda look: look[1])
-    assert report.best + 1 == best[0]
-    assert f"{best[1]:12.2%}  kept" in str(report)
 
 
 # Digits

@@ -1,0 +1,59 @@
+"""Calibration: softmax outputs scaled to probabilities."""
+
+import numpy as np
+import pytest
+
+import bpls_fast as bf
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import Batch
+from bpls_fast.training.refined.calibration import LARGEST_FACTOR, calibrated
+
+ROWS = 400
+
+
+def problem(noise):
+    """Return a linear network that recovers one-hot targets, and rows with that much noise."""
+    random = np.random.default_rng(0)
+    T = np.eye(3)[random.integers(0, 3, ROWS)]
+    net = bf.Network([3, 3], bias=False)
+    net.weights = [np.eye(3)]
+    return net, Batch(T + noise * random.normal(size=T.shape), T, None, ROWS)
+
+
+def context():
+    return FitContext("test", 1.0, phases=("forward",))
+
+
+def cross_entropy(outputs, batch):
+    p = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return -(batch.T * np.log(p)).sum(axis=1) @ (
+        np.ones(ROWS) if batch.sample_weight is None else batch.sample_weight
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("noise", [0.6, 1.0, 2.0])
+def test_the_factor_has_the_least_cross_entropy(noise, weighted):
+    net, batch = problem(noise)
+    if weighted:
+        weight = np.random.default_rng(1).uniform(0, 2, ROWS)
+        batch = Batch(batch.X, batch.T, weight, ROWS)
+    (W,) = calibrated(net, True, batch, context()).weights
+    np.testing.assert_allclose(W, W[0, 0] * np.eye(3))
+    factors = np.geomspace(0.1, LARGEST_FACTOR, 500)
+    losses = [cross_entropy(factor * batch.X, batch) for factor in factors]
+    assert cross_entropy(W[0, 0] * batch.X, batch) < (1 + 1e-4) * min(losses)
+
+
+def test_rows_without_a_miss_have_the_largest_factor():
+    net, batch = problem(0.0)
+    (W,) = calibrated(net, True, batch, context()).weights
+    assert 0.9 * LARGEST_FACTOR < W[0, 0] <= LARGEST_FACTOR
+
+
+def test_numbers_and_other_outputs_are_left_alone():
+    net, batch = problem(1.0)
+    assert calibrated(net, False, batch, context()) is net
+    other = bf.Network([3, 3], output_activation="sigmoid")
+    assert calibrated(other, True, batch, context()) is other
