@@ -1,4 +1,4 @@
-// Batches of systems: the parts of solve_batched(), and what a caller that checks its arguments needs to know.
+// Batches of systems: the parts of solve_batched(), and the limits that callers check arguments against.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct Release {
 };
 
 struct Block {
-    std::unique_ptr<unsigned char, Release> memory;
+    std::unique_ptr<unsigned char, Release> data;
     std::size_t bytes = 0;
 };
 
@@ -111,10 +111,10 @@ class Buffer {
     Buffer(Buffer&&) noexcept = default;
     Buffer& operator=(Buffer&&) = delete;
     ~Buffer() {
-        if (block_.memory) detail::ScratchCache::give(std::move(block_));
+        if (block_.data) detail::ScratchCache::give(std::move(block_));
     }
 
-    T* data() noexcept { return reinterpret_cast<T*>(block_.memory.get()); }
+    T* data() noexcept { return reinterpret_cast<T*>(block_.data.get()); }
 
  private:
     detail::Block block_;

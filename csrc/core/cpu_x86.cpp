@@ -54,8 +54,7 @@ bool cpu_supports(Isa isa) noexcept {
     if (isa == Isa::generic) return true;
     const Registers base = cpuid(1), extended = cpuid(7);
     constexpr std::uint64_t osxsave = bit(27), avx = bit(28), fma = bit(12);
-    if (!has(base.ecx, osxsave | avx | fma))
-        return false;  // without osxsave, xgetbv is no instruction
+    if (!has(base.ecx, osxsave | avx | fma)) return false;  // xgetbv needs osxsave
     constexpr std::uint64_t ymm_state = bit(1) | bit(2);
     constexpr std::uint64_t zmm_state = ymm_state | bit(5) | bit(6) | bit(7);
     constexpr std::uint64_t avx2 = bit(5);

@@ -1,4 +1,4 @@
-// Scans a matrix by all threads; the first place is the same for any number of them.
+// Scans a matrix on all threads. The element found does not depend on their number.
 #include "core/finite.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::optional<Place> scan(const ConstMatrix& matrix, int n_threads) {
     n_threads = threads_for_call(n_threads);
     if (static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols) < parallel_threshold)
         n_threads = 1;
-    // Rows that lie back to back are one run of values.
+    // Contiguous rows are one run of values.
     const bool dense =
         contiguous && matrix.row_stride == static_cast<std::ptrdiff_t>(matrix.cols * sizeof(T));
     parallel_for(n_threads, (matrix.rows + piece - 1) / piece, [&](std::size_t item, int) noexcept {

@@ -15,10 +15,10 @@
 namespace bpls {
 namespace {
 
-// For fewer rows of A packing W would take longer than the product: W is read where it lies.
+// With fewer rows of A, packing W would take longer than the product: W is read in place.
 constexpr std::size_t fewest_rows_to_pack = 96;
 
-// The weights of a layer as tiles read them: packed, one set of panels for every block of rows of W, or where they lie.
+// The weights of a layer as tiles read them: packed, one set of panels for every block of rows of W, or read in place.
 template <class T>
 class LayerWeights {
  public:
@@ -50,7 +50,7 @@ class LayerWeights {
     std::size_t depth() const noexcept { return depth_; }
     std::size_t width() const noexcept { return W_.cols; }
     std::size_t padded() const noexcept { return layout_.padded(W_.cols); }
-    // What every row of sums begins with: the bias, or zeros.
+    // The initial value of every row of sums: the bias, or zeros.
     const T* start() noexcept { return start_.data(); }
     // Whether zero columns of A may be left out, and searching for them can pay.
     bool searches() const noexcept { return searches_; }
@@ -109,7 +109,7 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
     const std::size_t copy_size = in_place ? 0 : round_up(rows_in_strip * depth, cache_line);
     const int n_threads = threads_for_work(
         options.n_threads, static_cast<double>(A.rows) * static_cast<double>(depth * width));
-    using Worker = ThreadScratch<T, NonzeroColumns>;
+    using Worker = ThreadScratch<T, NonzeroColumnList>;
     auto workers = make_workers<Worker>(n_threads, strips, copy_size + rows_in_strip * padded,
                                         weights.searches() ? column_list_room : 0);
     const auto panel_at = [&](std::size_t k, std::size_t j) noexcept {

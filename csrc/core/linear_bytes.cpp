@@ -1,4 +1,4 @@
-// Products of bytes and int8 weights. W is packed once; rows are read where they lie if the level multiplies bytes, and
+// Products of bytes and int8 weights. W is packed once; rows are read in place if the level multiplies bytes, and
 // widened to int16 if it does not. Elements that are zero in all rows of a tile are left out.
 #include <algorithm>
 #include <array>
@@ -148,7 +148,7 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
     const std::size_t strips = strips_of(count);
     n_threads = threads_for_work(n_threads,
                                  static_cast<double>(count) * static_cast<double>(depth * width));
-    using Worker = ThreadScratch<unsigned char, NonzeroColumns>;
+    using Worker = ThreadScratch<unsigned char, NonzeroColumnList>;
     auto workers = make_workers<Worker>(n_threads, strips, copy_bytes,
                                         searches ? steps + kernels::max_list_lanes : 0);
 

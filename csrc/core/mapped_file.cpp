@@ -45,15 +45,15 @@ MappedFile::MappedFile(const char* path) {
                       : S_ISDIR(about.st_mode)   ? EISDIR
                       : !S_ISREG(about.st_mode)  ? EINVAL
                                                  : 0;
-    void* memory = MAP_FAILED;
+    void* address = MAP_FAILED;
     const auto size = static_cast<std::size_t>(about.st_size);
-    if (error == 0 && size > 0) memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-    const int mapped = memory == MAP_FAILED ? errno : 0;
+    if (error == 0 && size > 0) address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    const int mapped = address == MAP_FAILED ? errno : 0;
     ::close(file);
     if (error != 0) fail(path, error);
     if (size == 0) return;
     if (mapped != 0) fail(path, mapped);
-    bytes_ = {static_cast<const unsigned char*>(memory), size};
+    bytes_ = {static_cast<const unsigned char*>(address), size};
 }
 
 MappedFile::~MappedFile() {

@@ -8,8 +8,8 @@
 
 namespace bpls {
 
-// The list of one thread. A search that finds too few zeros has cost time for nothing: after `patience` of them in a row
-// the next `pause` tiles are not searched.
+// The list of one thread. A search that finds too few zeros is wasted: after `patience` of them in a row, the
+// next `pause` tiles are not searched.
 template <int patience, int pause>
 class NonzeroList {
  public:
@@ -28,7 +28,7 @@ class NonzeroList {
             return nullptr;
         }
         const int count = write_list(list_);
-        if (count > steps - steps / gain) {
+        if (count > steps - steps / inverse_zero_share) {
             if (++searches_in_vain_ == patience) {
                 searches_in_vain_ = 0;
                 tiles_to_skip_ = pause;
@@ -41,30 +41,30 @@ class NonzeroList {
     }
 
  private:
-    // One step in so many must be zero to be worth the detour through the list.
-    static constexpr int gain = 8;
+    // At least 1/8 of the steps must be zero: for fewer, the list costs more time than it saves.
+    static constexpr int inverse_zero_share = 8;
 
     int* list_ = nullptr;
     int searches_in_vain_ = 0;
     int tiles_to_skip_ = 0;
 };
 
-// What one thread of a product works with: a list with room for `list_room` numbers, which never searches if that is 0, and
-// scratch memory for `count` values.
+// The scratch memory of one thread of a product: a list with room for `list_room` numbers, which never searches if that is 0,
+// and room for `count` values.
 template <class T, class List>
 class ThreadScratch {
  public:
     ThreadScratch(std::size_t count, std::size_t list_room)
         : list_bytes_(round_up(list_room * sizeof(int), cache_line)),
-          memory_(list_bytes_ + count * sizeof(T)),
-          nonzero_(list_room > 0 ? reinterpret_cast<int*>(memory_.data()) : nullptr) {}
+          buffer_(list_bytes_ + count * sizeof(T)),
+          nonzero_(list_room > 0 ? reinterpret_cast<int*>(buffer_.data()) : nullptr) {}
 
-    T* data() noexcept { return reinterpret_cast<T*>(memory_.data() + list_bytes_); }
+    T* data() noexcept { return reinterpret_cast<T*>(buffer_.data() + list_bytes_); }
     List& nonzero() noexcept { return nonzero_; }
 
  private:
     std::size_t list_bytes_;
-    Buffer<unsigned char> memory_;  // the list, then the values
+    Buffer<unsigned char> buffer_;  // the list, then the values
     List nonzero_;
 };
 

@@ -36,8 +36,8 @@ PackedWeights<T>::PackedWeights(const Network& network, double scale) : dense(&d
         layers.push_back(layer);
     }
     searches = pays_to_search(layers.front().depth, layers.front().width);
-    memory = detail::fresh_block(values * sizeof(T));
-    T* to = reinterpret_cast<T*>(memory.memory.get());
+    storage = detail::fresh_block(values * sizeof(T));
+    T* to = reinterpret_cast<T*>(storage.data.get());
     std::fill_n(to, values, T(0));
     for (std::size_t l = 0; l < layers.size(); ++l) to = pack(network, l, l == 0 ? scale : 1.0, to);
 }

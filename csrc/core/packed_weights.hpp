@@ -32,7 +32,7 @@ struct PackedWeights {
     std::vector<PackedLayer<T>> layers;
     std::size_t widest = 0;  // the largest `padded`
     bool searches = false;   // for zeros among the inputs
-    detail::Block memory;
+    detail::Block storage;
 
     // Multiplies the first layer's weights, but not its bias, by `scale`. Throws std::invalid_argument where T cannot hold a
     // weight, and std::bad_alloc.

@@ -28,7 +28,7 @@ PanelLayout::PanelLayout(const kernels::Panels& of) noexcept
 }
 
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
-                  int rows, const double* weight, unsigned char* memory, std::size_t at) noexcept {
+                  int rows, const double* weight, unsigned char* packed, std::size_t at) noexcept {
     std::size_t part_begin = 0;
     for (const ConstMatrix& part : columns) {
         const std::size_t part_end = part_begin + part.cols;
@@ -42,7 +42,7 @@ void pack_columns(const PanelLayout& layout, const Columns& columns, Range range
                                           ? (end - c) / layout.width * layout.width
                                           : std::min(layout.width - lane, end - c);
             pack(part.at(row, c - part_begin), part.row_stride, part.col_stride, rows,
-                 static_cast<int>(width), weight, memory + to / layout.width * layout.bytes,
+                 static_cast<int>(width), weight, packed + to / layout.width * layout.bytes,
                  static_cast<int>(lane), layout.bytes);
             c += width;
         }

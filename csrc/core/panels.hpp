@@ -49,15 +49,15 @@ struct PanelLayout {
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
     std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
     // The first element of column `at` of the panels.
-    unsigned char* column(unsigned char* memory, std::size_t at) const noexcept {
-        return memory + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);
+    unsigned char* column(unsigned char* packed, std::size_t at) const noexcept {
+        return packed + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);
     }
 };
 
 // Packs `rows` rows (at most the panels' block_rows) of a range of columns, from `row` on, as columns `at` and following of
 // the panels. Lanes past the range are not written: the caller has zeroed them.
 void pack_columns(const PanelLayout& layout, const Columns& columns, Range range, std::size_t row,
-                  int rows, const double* weight, unsigned char* memory,
+                  int rows, const double* weight, unsigned char* packed,
                   std::size_t at = 0) noexcept;
 
 // Memory that is read soon, and that tiles fetch into the cache meanwhile.

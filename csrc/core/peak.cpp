@@ -46,15 +46,16 @@ double peak(DType dtype, int n_threads, double seconds) {
 
 double read_rate(std::size_t bytes, double seconds) {
     using Clock = std::chrono::steady_clock;
-    const std::size_t count = round_up(bytes / sizeof(float), 128);
+    constexpr int reads = 16;  // between two readings of the clock
+    const std::size_t count = round_up(bytes / sizeof(float), kernels::read_multiple);
     const kernels::ReadAll kernel = probes().read_all;
     Buffer<float> values(count);
     std::fill_n(values.data(), count, 0.0f);
     double done = 0, taken = 0;
     const Clock::time_point start = Clock::now();
     do {
-        for (int again = 0; again < 16; ++again) kernel(values.data(), count);
-        done += 16 * static_cast<double>(count * sizeof(float));
+        for (int again = 0; again < reads; ++again) kernel(values.data(), count);
+        done += reads * static_cast<double>(count * sizeof(float));
         taken = std::chrono::duration<double>(Clock::now() - start).count();
     } while (taken < seconds);
     return done / taken;

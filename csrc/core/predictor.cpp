@@ -15,28 +15,27 @@
 namespace bpls {
 namespace {
 
-// The scale of bytes where the network has none of its own: to [0, 1].
+// The default scale of bytes, for networks without an input scale: to [0, 1].
 constexpr double byte_scale = 1.0 / 255;
 
-// What a strip of rows needs on its way: a copy of them as T, where they are not read in place, and the values of two
-// layers.
+// The scratch memory of a strip of rows: a copy of them as T, unless they are read in place, and the values of two layers.
 template <class T>
 class Scratch {
  public:
     Scratch(const PackedWeights<T>& weights, std::size_t rows, bool copies)
         : copy_size_(copies ? round_up(rows * weights.inputs(), cache_line) : 0),
           values_size_(round_up(rows * weights.widest, cache_line)),
-          memory_(copy_size_ + 2 * values_size_, weights.searches ? column_list_room : 0) {}
+          scratch_(copy_size_ + 2 * values_size_, weights.searches ? column_list_room : 0) {}
 
-    T* copy() noexcept { return memory_.data(); }
+    T* copy() noexcept { return scratch_.data(); }
     T* values(std::size_t layer) noexcept {
-        return memory_.data() + copy_size_ + layer % 2 * values_size_;
+        return scratch_.data() + copy_size_ + layer % 2 * values_size_;
     }
-    NonzeroColumns& nonzero() noexcept { return memory_.nonzero(); }
+    NonzeroColumnList& nonzero() noexcept { return scratch_.nonzero(); }
 
  private:
     std::size_t copy_size_, values_size_;
-    ThreadScratch<T, NonzeroColumns> memory_;
+    ThreadScratch<T, NonzeroColumnList> scratch_;
 };
 
 // Takes the strip of A that begins at row `first` through the network; finish(row, sums) is called with the last
@@ -47,7 +46,7 @@ bool run_strip(const PackedWeights<T>& weights, const ConstMatrix& A, bool in_pl
     const kernels::Dense<T>& dense = *weights.dense;
     Strip<T> strip = strip_at(dense, A, in_place, first, scratch.copy());
     bool finite = true;
-    NonzeroColumns none;
+    NonzeroColumnList none;
     for (std::size_t l = 0; l < weights.layers.size(); ++l) {
         const PackedLayer<T>& layer = weights.layers[l];
         strip.sums = scratch.values(l);

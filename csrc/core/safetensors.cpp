@@ -279,8 +279,7 @@ TensorFile read_safetensors(std::span<const unsigned char> file) {
     for (const auto& [place, tensor] : places) {
         if (place.begin != end || place.end > data.size())
             throw InvalidFile(
-                "the tensors do not lie one after another in the file's data, or go beyond its "
-                "end");
+                "the tensors are not contiguous in the file's data, or go beyond its end");
         tensor->data = data.subspan(place.begin, place.end - place.begin);
         end = place.end;
     }

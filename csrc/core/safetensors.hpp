@@ -22,7 +22,7 @@ struct TensorFile {
     std::map<std::string, Tensor> tensors;
 };
 
-// The views lie in `file`. Throws InvalidFile.
+// The views point into `file`. Throws InvalidFile.
 TensorFile read_safetensors(std::span<const unsigned char> file);
 
 // Returns the items of a JSON list of strings, numbers, true and false: strings decoded, the others as they are written.

@@ -1,4 +1,4 @@
-// Cholesky with the right-hand sides beside the matrix: factoring [G C] row block by row block turns C into U⁻ᵀC, and one
+// Cholesky of the augmented matrix: factoring [G C] row block by row block turns C into U⁻ᵀC, and one
 // back substitution finishes it. Everything is row-major and upper, so updates are Gram products on the same register tiles.
 // Steps (a row block in a chunk of columns) start in a fixed order and wait for those they need: the bits do not depend on
 // the number of threads.
@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t block = 24;          // rows that are factored at a time
 constexpr std::size_t outer_block = 240;   // rows that are updated with all rows above them at once
 constexpr std::size_t chunk_columns = 48;  // columns of a step
-// Steps wait for each other: a second thread gains only from so many times the usual work on.
+// Steps wait for each other: a second thread pays only from this multiple of the usual work on.
 constexpr double waiting = 8;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
 static_assert(chunk_columns % block == 0);

@@ -23,16 +23,16 @@ constexpr std::size_t strips_of(std::size_t rows) noexcept {
 // common.
 inline constexpr std::size_t few_tile_rows = 4;
 
-// The columns of A that are not zero in all rows of a tile. Searching reads as much as a product with a few columns does, so
-// one search in vain is enough for a while.
-using NonzeroColumns = NonzeroList<1, 64>;
+// The columns of A that are not zero in all rows of a tile. A search reads as much as a product with a few columns does, so
+// after one that finds too few it pauses.
+using NonzeroColumnList = NonzeroList<1, 64>;
 
-// Numbers that a list of a block of columns takes.
+// The length of the list for a block of columns.
 inline constexpr std::size_t column_list_room = kernels::depth_rows + kernels::max_list_lanes;
 
 // Whether leaving columns out can pay. Zero times infinity is not zero: the weights must be finite, too.
 constexpr bool pays_to_search(std::size_t depth, std::size_t width) noexcept {
-    constexpr std::size_t fewest_columns = 64;  // of A: else there is little to leave out
+    constexpr std::size_t fewest_columns = 64;  // of A: otherwise there is little to skip
     constexpr std::size_t fewest_sums = 32;  // of a row: else a search takes as long as the product
     return depth >= fewest_columns && width >= fewest_sums;
 }
@@ -54,7 +54,7 @@ struct Strip {
     std::size_t padded;
 };
 
-// The strip of A that begins at row `first`: read where it lies, or converted into `copy`, which has room for it. The
+// The strip of A that begins at row `first`: read in place, or converted into `copy`, which has room for it. The
 // caller sets its sums.
 template <class T>
 Strip<T> strip_at(const kernels::Dense<T>& dense, const ConstMatrix& A, bool in_place,
@@ -73,7 +73,7 @@ Strip<T> strip_at(const kernels::Dense<T>& dense, const ConstMatrix& A, bool in_
 template <class T, class F>
 bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const T* start,
               std::size_t depth, std::size_t width, F&& panel_at,
-              NonzeroColumns& nonzero) noexcept {
+              NonzeroColumnList& nonzero) noexcept {
     const auto depth_block = static_cast<std::size_t>(dense.panels.block_rows);
     const auto mr = static_cast<std::size_t>(dense.mr);
     for (std::size_t i = 0; i < strip.count; ++i)

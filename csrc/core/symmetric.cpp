@@ -25,7 +25,7 @@ struct Extremes {
     }
 };
 
-// A block of a matrix as row-major double: where it lies if it can be read there, otherwise a copy, zero beyond the matrix.
+// A block of a matrix as row-major double: read in place if possible, otherwise a copy, zero beyond the matrix.
 class Block {
  public:
     Block(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept {

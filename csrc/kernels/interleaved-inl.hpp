@@ -60,7 +60,7 @@ inline V largest_of(const V (&x)[V::lanes]) noexcept {
     return y[0];
 }
 
-// Whether all values are finite. It may say no if their sum overflows.
+// Whether all values are finite. May be false for finite values whose sum overflows.
 template <class V>
 struct Finite {
     V sum = V::zero();  // stays zero, and becomes NaN with the first value that is not finite
@@ -206,7 +206,7 @@ inline void load_tile(const double* B, std::ptrdiff_t stride, V (&sum)[rows][col
         for (int c = 0; c < cols; ++c) sum[r][c] = V::load(B + r * stride + c * V::lanes);
 }
 
-// sum[r] -= u[r] · x for the row x, which begins at B; u[r] lies at U + r * U_stride.
+// sum[r] -= u[r] · x for the row x, which begins at B; u[r] is at U + r * U_stride.
 template <class V, int rows, int cols>
 inline void subtract_row(const double* U, std::ptrdiff_t U_stride, const double* B,
                          V (&sum)[rows][cols]) noexcept {

@@ -36,10 +36,11 @@ double peak(std::size_t rounds) noexcept {
     return 2.0 * chains * V::lanes * V::step_rows * static_cast<double>(rounds);
 }
 
-// Reads `count` values, a multiple of eight vectors, and does next to nothing with them.
+// Reads `count` values, a multiple of read_multiple, and or-s them together.
 template <class V>
 void read_all(const typename V::Scalar* values, std::size_t count) noexcept {
     constexpr int chains = 8;
+    static_assert(read_multiple % (chains * V::lanes) == 0);
     V seen[chains];
 #pragma GCC unroll 8
     for (int i = 0; i < chains; ++i) seen[i] = V::zero();

@@ -12,7 +12,10 @@ namespace bpls::kernels {
 // multiplication and an addition are two.
 using Peak = double (*)(std::size_t rounds) noexcept;
 
-// Reads values, a multiple of 128 of them, as fast as memory delivers them.
+// The number of values that ReadAll reads is a multiple of this: eight vectors of the widest level.
+inline constexpr std::size_t read_multiple = 128;
+
+// Reads values as fast as memory delivers them.
 using ReadAll = void (*)(const float* values, std::size_t count) noexcept;
 
 // The probes of one level.

@@ -1,5 +1,5 @@
 // The table of kernels that every instruction-set level fills in. Kernels are plain functions over raw pointers: they
-// own no memory, start no thread, throw nothing and know no network.
+// own no memory, start no thread, throw nothing and do not depend on networks.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +60,8 @@ using ListedTile = void (*)(const unsigned char* left, const unsigned char* righ
                             std::ptrdiff_t prefetch_stride) noexcept;
 
 // Lists, in increasing order, the steps in which any of these vectors of columns is not zero. Returns their number.
-using NonzeroSteps = int (*)(const unsigned char* right, std::ptrdiff_t right_stride, int vectors,
-                             int steps, int* nonzero) noexcept;
+using FindNonzeroSteps = int (*)(const unsigned char* right, std::ptrdiff_t right_stride,
+                                 int vectors, int steps, int* nonzero) noexcept;
 
 // out[j] += Σ_k panel[k, j] over the nr columns of a panel.
 using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
@@ -87,7 +87,7 @@ struct Product {
     Tile tile[max_vectors];  // by the number of vectors of columns, minus one
     Tile narrow[3];          // with 1/4, 1/2 and 3/4 of mr columns; null if mr is small
     ListedTile listed[max_vectors];
-    NonzeroSteps nonzero_steps;
+    FindNonzeroSteps nonzero_steps;
     ColumnSums column_sums;
 };
 

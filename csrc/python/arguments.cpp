@@ -58,7 +58,7 @@ std::string place(std::ptrdiff_t system, std::size_t row, std::size_t col) {
 
 std::string shown(double value) { return py::str(py::float_(value)); }
 
-// What a value is that is not finite.
+// The name of a value that is not finite.
 std::string kind_of(double value) { return std::isnan(value) ? "NaN" : "infinity"; }
 
 }  // namespace

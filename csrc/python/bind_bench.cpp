@@ -1,40 +1,32 @@
 // For the benchmarks: the peak rates of this machine, and the time of a call without Python's overhead.
-#include <chrono>
 #include <cmath>
 
 #include "arguments.hpp"
 #include "core/peak.hpp"
 #include "register.hpp"
+#include "timing.hpp"
 
 namespace bpls::python {
 namespace {
+
+void check_seconds(double seconds) {
+    if (!(seconds > 0) || std::isinf(seconds))
+        throw py::value_error("seconds is not a finite number above 0");
+}
 
 double peak_(const py::object& dtype, const py::object& n_threads, double seconds) {
     const py::array empty(py::dtype::from_args(dtype), std::vector<py::ssize_t>{0, 1});
     const DType type = as_matrix("dtype", as_array("dtype", empty, Accepts::all_types)).dtype;
     const int threads = as_threads(n_threads);
-    if (!(seconds > 0) || std::isinf(seconds))
-        throw py::value_error("seconds is not a finite number above 0");
+    check_seconds(seconds);
     const py::gil_scoped_release release;
     return peak(type, threads, seconds);
 }
 
 double read_rate_(std::size_t bytes, double seconds) {
-    if (!(seconds > 0) || std::isinf(seconds))
-        throw py::value_error("seconds is not a finite number above 0");
+    check_seconds(seconds);
     const py::gil_scoped_release release;
     return read_rate(bytes, seconds);
-}
-
-// Returns the seconds per call, over `repeats` calls in a row.
-template <class F>
-double seconds_per_call(int repeats, F&& call) {
-    if (repeats < 1) throw py::value_error("repeats is below 1");
-    using Clock = std::chrono::steady_clock;
-    const py::gil_scoped_release release;
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < repeats; ++i) call();
-    return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
 }
 
 double time_gram(const py::object& A_, const py::object& n_threads, int repeats) {
@@ -44,6 +36,7 @@ double time_gram(const py::object& A_, const py::object& n_threads, int repeats)
     GramOptions options;
     options.n_threads = as_threads(n_threads);
     std::vector<double> G(A.cols * A.cols);
+    const py::gil_scoped_release release;
     return seconds_per_call(repeats, [&] { gram(A, std::nullopt, options, G.data(), nullptr); });
 }
 
@@ -57,6 +50,7 @@ double time_linear(const py::object& A_, const py::object& W_, const py::object&
     check_size("A", A.rows, W.cols);
     const LinearOptions options{true, as_activation(activation), as_threads(n_threads)};
     std::vector<float> out(A.rows * W.cols);
+    const py::gil_scoped_release release;
     return seconds_per_call(repeats, [&] { linear(A, W, options, out.data()); });
 }
 

@@ -93,7 +93,8 @@ py::array run(const Layer& layer, const py::object& out, F&& kernel) {
     const int threads = layer.options.n_threads;
     if (layer.looks_for_nan) {
         check_finite("W", layer.W, threads);
-        // Before an array of the caller is written to, A is checked in a pass of its own; otherwise the products tell.
+        // Before an array of the caller is written to, A is checked in a separate pass; otherwise the products show
+        // whether it is finite.
         if (!out.is_none()) check_finite("A", layer.A, threads);
     }
     T* data = static_cast<T*>(result.mutable_data());
@@ -153,7 +154,7 @@ py::array tangent_(const py::object& A, const py::object& W, const py::object& N
     return layer.narrow() ? in(float()) : in(double());
 }
 
-// Returns an argument as a C-contiguous array of one type, through numpy.asarray if it is no array.
+// Returns an argument as a C-contiguous array of one type, through numpy.asarray if it is not an array.
 template <class T>
 py::array_t<T, py::array::c_style> exactly(const char* name, const py::object& value,
                                            py::ssize_t ndim) {
@@ -179,7 +180,7 @@ py::array linear_bytes_(const py::object& A_, const py::object& W_, const py::ob
         throw py::type_error("A has dtype " + std::string(py::str(py::object(A_array.dtype()))) +
                              "; expected uint8");
     if (A.cols > 1 && A.rows > 0 && A.col_stride != 1)
-        throw py::value_error("A's columns do not lie side by side; expected rows in one piece");
+        throw py::value_error("A has rows that are not contiguous; expected contiguous rows");
     if (A.cols > most_byte_columns)
         throw py::value_error("A has " + std::to_string(A.cols) + " columns; expected at most " +
                               std::to_string(most_byte_columns));

@@ -1,14 +1,14 @@
-// PackedNetwork: prediction with as little around it as Python allows. It does what it can do at once and gives None for
-// everything else (other types and layouts, rows that do not fit or are not finite): its caller then goes the long way,
-// which knows all conversions and all errors.
+// PackedNetwork: prediction with the least overhead that Python allows. Returns None for unsupported input (other types and
+// layouts, rows of another length or with values that are not finite); the caller then uses the general path, which has all
+// conversions and error messages.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <chrono>
 #include <optional>
 
 #include "arguments.hpp"
 #include "register.hpp"
+#include "timing.hpp"
 
 namespace bpls::python {
 namespace {
@@ -75,7 +75,6 @@ class PackedNetwork {
     // Seconds per row of predict() itself, over `repeats` calls in a row, and of decide().
     std::pair<double, double> time(const py::array& x, int repeats) {
         const Rows row(x);
-        if (repeats < 1) throw py::value_error("repeats is below 1");
         if (predict_one(x).is_none()) throw py::value_error("x is not a row of this network");
         return visit_dtype(*row.dtype, [&]<class In>() { return timed<In>(row.array, repeats); });
     }
@@ -93,7 +92,7 @@ class PackedNetwork {
         return Network(layers, bias, input_scale);
     }
 
-    // Made when first needed; null where the weights are too large for its type.
+    // Created on first use; null if the weights are too large for its type.
     template <class In>
     Predictor<In>* predictor() {
         auto& kept = std::get<Kept<In>>(predictors_);
@@ -105,7 +104,7 @@ class PackedNetwork {
         return &*kept;
     }
 
-    // A row takes about a microsecond: the GIL is kept, and with it the scratch memory is this call's alone.
+    // A row takes about a microsecond: the GIL is kept, so no other call uses the scratch memory.
     template <class In>
     py::object one(const py::array& x) {
         auto* of = predictor<In>();
@@ -143,17 +142,11 @@ class PackedNetwork {
 
     template <class In>
     std::pair<double, double> timed(const py::array& x, int repeats) {
-        using Clock = std::chrono::steady_clock;
         Predictor<In>& of = *predictor<In>();
         const auto* from = static_cast<const In*>(x.data());
         std::vector<typename Predictor<In>::Out> out(of.outputs());
-        const auto per_call = [&](auto&& call) {
-            const Clock::time_point start = Clock::now();
-            for (int i = 0; i < repeats; ++i) call();
-            return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
-        };
-        const double predicted = per_call([&] { of.predict(from, out.data()); });
-        return {predicted, per_call([&] { of.decide(from); })};
+        const double predicted = seconds_per_call(repeats, [&] { of.predict(from, out.data()); });
+        return {predicted, seconds_per_call(repeats, [&] { of.decide(from); })};
     }
 
     Network network_;
@@ -161,7 +154,7 @@ class PackedNetwork {
     EachElement<std::tuple, Kept> predictors_;
 };
 
-// Called by Python without a tuple of arguments around x.
+// Called by Python with x itself, not with a tuple of arguments.
 PyObject* predict_one(PyObject* self, PyObject* x) noexcept {
     try {
         return py::cast<PackedNetwork&>(py::handle(self)).predict_one(x).release().ptr();
@@ -175,7 +168,7 @@ PyObject* predict_one(PyObject* self, PyObject* x) noexcept {
 
 PyMethodDef predict_one_method = {"predict_one", predict_one, METH_O,
                                   "predict_one($self, x, /)\n--\n\nThe label or the outputs of one "
-                                  "row; None if the long way must be gone."};
+                                  "row; None if the general path is needed."};
 
 }  // namespace
 

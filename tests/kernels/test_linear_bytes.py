@@ -79,7 +79,7 @@ def test_rows_may_lie_apart_and_backwards_and_weights_in_any_order():
     ("change", "error", "message"),
     [
         ({"A": np.ones((4, 3), np.float32)}, TypeError, "A has dtype float32; expected uint8"),
-        ({"A": np.ones((4, 3), np.uint8, order="F")}, ValueError, "A's columns do not lie side by"),
+        ({"A": np.ones((4, 3), np.uint8, order="F")}, ValueError, "rows that are not contiguous"),
         ({"A": np.ones((1, MOST_COLUMNS + 1), np.uint8)}, ValueError, "65537 columns; expected at"),
         ({"A": np.ones((4, 0), np.uint8)}, ValueError, "A has no columns"),
         ({"A": np.ones(3, np.uint8)}, ValueError, "A has 1 dimension"),

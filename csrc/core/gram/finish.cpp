@@ -1,4 +1,4 @@
-// The steps after the passes, in float64. The order of the multiplications is fixed, so results have one set of bits.
+// The steps after the passes, in float64. The order of the multiplications is fixed, so results are reproducible bit for bit.
 #include "core/gram/finish.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What happens to finished sums: centring, the bias, scaling, the lower triangle. All of it is float64 over n² values and
-// so costs no time beside the products.
+// The steps after the sums are complete: centring, the bias, scaling, the lower triangle. All of it is float64 over n²
+// values; the time is negligible next to the products.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Gram matrices and cross products, AᵀW [A B]: gram() and cross() choose the arithmetic, run the passes over the rows and
-// finish the sums. A bias or a mean needs the column sums beyond that, which come from the same panels.
+// finish the sums. A bias or a mean also needs the column sums, which come from the same panels.
 #include "bpls/gram.hpp"
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 #include "core/dispatch.hpp"
 #include "core/gram/finish.hpp"
-#include "core/gram/run.hpp"
+#include "core/gram/ordered_pass.hpp"
 
 namespace bpls {
 namespace {
 
 using namespace gram_detail;
 
-// The arithmetic that loses nothing of either matrix: float32 holds bytes and float32, float64 everything.
+// The arithmetic that represents both matrices exactly: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
     return fits_float(a) && fits_float(b) ? table().f32 : table().f64;
 }
@@ -26,7 +26,7 @@ const kernels::Product& gram_product(DType a, bool weighted) {
     return a == DType::u8 && !weighted ? table().u8 : float_product(a, a);
 }
 
-// Whether tiles can read whole vectors of a matrix where it lies: it has the product's own type, and its rows do not all
+// Whether tiles can read whole vectors of a matrix in place: it has the product's own type, and its rows do not all
 // fall into a few sets of the second cache.
 bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexcept {
     // Bytes: rows at multiples of this share a few cache sets.
@@ -35,8 +35,8 @@ bool is_panel_like(const ConstMatrix& A, const kernels::Product& product) noexce
            A.row_stride % colliding != 0;
 }
 
-// C = AᵀWD and the column sums of D. The wider matrix is on the right: that side is not weighted when the sides have changed
-// places, and may be read where it lies.
+// C = AᵀWD and the column sums of D. The wider matrix is on the right: when the sides are swapped, that side is not
+// weighted and may be read in place.
 ProductTask cross_task(const ConstMatrix& A, const ConstMatrix& D,
                        const std::optional<ConstMatrix>& weight, double* C, double* column_sums) {
     const kernels::Product& product = float_product(A.dtype, D.dtype);
@@ -59,7 +59,7 @@ ProductTask cross_task(const ConstMatrix& A, const ConstMatrix& D,
             .in_place = in_place};
 }
 
-// G = AᵀWA, and where B is given and takes no other arithmetic, C = AᵀWB in the same product.
+// G = AᵀWA, and C = AᵀWB if B is given: in the same product if both need the same arithmetic, otherwise in a second one.
 std::vector<ProductTask> gram_tasks(const ConstMatrix& A, const std::optional<ConstMatrix>& B,
                                     const std::optional<ConstMatrix>& weight,
                                     const GramSums& sums) {
@@ -85,10 +85,12 @@ std::vector<ProductTask> gram_tasks(const ConstMatrix& A, const std::optional<Co
     return tasks;
 }
 
-void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& options) {
+// `name` is what the caller calls B.
+void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
+           const GramOptions& options) {
     if (A.cols == 0) throw std::invalid_argument("A has no columns; expected at least one");
     if (B && A.rows != B->rows)
-        throw std::invalid_argument("the matrix beside A has " + std::to_string(B->rows) +
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(B->rows) +
                                     " rows; expected " + std::to_string(A.rows) + ", as A has");
     if (!options.scale.empty() && options.scale.size() != A.cols)
         throw std::invalid_argument("scale has " + std::to_string(options.scale.size()) +
@@ -100,7 +102,7 @@ void check(const ConstMatrix& A, const ConstMatrix* B, const GramOptions& option
 
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
-    check(A, B ? &*B : nullptr, options);
+    check(A, B ? &*B : nullptr, "B", options);
     const auto& weight = options.sample_weight;
     const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
     std::vector<double> column_sums(options.bias || options.center ? n + m : 0);
@@ -112,7 +114,7 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
     const std::vector<ProductTask> tasks = gram_tasks(A, B, weight, sums);
     if (B) std::fill_n(C, stride * m, 0.0);
     clear(G, stride * stride, options.n_threads);
-    run(A, tasks, options.n_threads);
+    ordered_pass(A, tasks, options.n_threads);
 
     if (!column_sums.empty())
         sums.total_weight = total_weight(weight, A.rows, &tasks[0].product != &table().f64);
@@ -123,12 +125,13 @@ void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramO
 }
 
 void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options, double* C) {
-    check(A, &D, options);
+    check(A, &D, "D", options);
     if (options.center)
         throw std::invalid_argument("center is true; expected false, cross() does not centre");
     const std::size_t m = D.cols;
     std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
-    run(A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
+    ordered_pass(
+        A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
         options.n_threads);
     for (std::size_t i = 0; i < options.scale.size(); ++i)
         scale_row(options.scale[i], C + i * m, m);

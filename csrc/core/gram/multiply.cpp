@@ -9,7 +9,7 @@
 namespace bpls::gram_detail {
 namespace {
 
-// The smallest tile for so many columns of the left side and, less one, vectors of the right side.
+// The smallest tile for `columns` columns of the left side and `vectors` + 1 vectors of the right side.
 kernels::Tile tile_for(const kernels::Product& product, std::size_t columns, int vectors) noexcept {
     const auto mr = static_cast<std::size_t>(product.mr);
     const std::size_t quarters = (4 * columns + mr - 1) / mr;
@@ -44,7 +44,7 @@ class GroupProduct {
                                          : sums.right_panels(packed.set)),
           right_panels_(sums.right_panels(packed.set)) {}
 
-    void add(NonzeroSteps& nonzero_steps, Prefetch& prefetch) const noexcept {
+    void add(NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
         const std::size_t width = block_.layout.width;
         for (std::size_t j = right_.begin; j < right_.end; j += width)
             add_panel({j, std::min(j + width, right_.end)}, nonzero_steps, prefetch);
@@ -52,7 +52,7 @@ class GroupProduct {
 
  private:
     // Adds the products of a panel of the right side: all tiles share it, so it stays in the first cache.
-    void add_panel(Range panel, NonzeroSteps& nonzero_steps, Prefetch& prefetch) const noexcept {
+    void add_panel(Range panel, NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
         const bool in_place = panel.begin < block_.in_place;
         const auto values_from = [&](std::size_t from) noexcept {
             return in_place ? A_.at(row_, block_.right.begin + from)
@@ -63,7 +63,8 @@ class GroupProduct {
         };
         const std::ptrdiff_t stride =
             in_place ? A_.row_stride / product_.panels.element : product_.panels.nr;
-        // The first columns of a cross product meet every row of the left side: a value there that is not finite shows.
+        // The first columns of a cross product meet every row of the left side, so a value there that is not finite reaches
+        // the result.
         int count = steps_;
         const int* listed = nullptr;
         if (panel.begin > 0 || block_.task->symmetric > 0)
@@ -132,7 +133,7 @@ Prefetch next_rows(const ResultBlock& block, std::size_t row) noexcept {
 }  // namespace
 
 void add_rows(const PartialSums& sums, std::size_t row, std::size_t rows,
-              NonzeroSteps& nonzero_steps) noexcept {
+              NonzeroStepList& nonzero_steps) noexcept {
     const ResultBlock& block = sums.block;
     const std::size_t panel_rows = block.panel_rows();
     const std::size_t sets = (rows + panel_rows - 1) / panel_rows;

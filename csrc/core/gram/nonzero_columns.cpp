@@ -11,12 +11,12 @@ constexpr std::size_t fewest_columns = 64;
 constexpr std::size_t sample_rows = 64;  // rows before the first decision to give up
 // Rows between later decisions. A decision looks at all columns, which costs as much as merging a row or two.
 constexpr std::size_t rows_between_decisions = 8 * sample_rows;
-// One column in so many must be zero: leaving out fewer gains less than the search for them costs.
-constexpr std::size_t gain = 16;
+// At least 1/16 of the columns must be zero: skipping fewer saves less time than the search takes.
+constexpr std::size_t inverse_zero_share = 16;
 
 }  // namespace
 
-NonzeroColumns::NonzeroColumns(const ConstMatrix& A, bool wanted)
+NonzeroColumnSearch::NonzeroColumnSearch(const ConstMatrix& A, bool wanted)
     : A_(&A),
       row_bytes_(A.cols * static_cast<std::size_t>(size_of(A.dtype))),
       searches_(wanted && A.cols >= fewest_columns && A.col_stride == size_of(A.dtype)) {
@@ -24,7 +24,7 @@ NonzeroColumns::NonzeroColumns(const ConstMatrix& A, bool wanted)
     if (searches_) bits_.resize(row_bytes_);
 }
 
-const Runs& NonzeroColumns::among(Range rows) noexcept {
+const Runs& NonzeroColumnSearch::among(Range rows) noexcept {
     runs_.assign(1, {0, A_->cols});
     if (!searches_ || rows.size() < sample_rows) return runs_;
     std::fill(bits_.begin(), bits_.end(), static_cast<unsigned char>(0));
@@ -37,24 +37,24 @@ const Runs& NonzeroColumns::among(Range rows) noexcept {
     return runs_;
 }
 
-void NonzeroColumns::merge(Range rows) noexcept {
+void NonzeroColumnSearch::merge(Range rows) noexcept {
     for (std::size_t row = rows.begin; row < rows.end; ++row)
         table().merge_bits(A_->at(row, 0), row_bytes_, bits_.data());
 }
 
-bool NonzeroColumns::is_nonzero(std::size_t column) const noexcept {
+bool NonzeroColumnSearch::is_nonzero(std::size_t column) const noexcept {
     const auto size = static_cast<std::size_t>(size_of(A_->dtype));
     return std::any_of(bits_.data() + column * size, bits_.data() + (column + 1) * size,
                        [](unsigned char byte) noexcept { return byte != 0; });
 }
 
-bool NonzeroColumns::mostly_nonzero() const noexcept {
+bool NonzeroColumnSearch::mostly_nonzero() const noexcept {
     std::size_t nonzero = 0;
     for (std::size_t column = 0; column < A_->cols; ++column) nonzero += is_nonzero(column);
-    return nonzero > A_->cols - A_->cols / gain;
+    return nonzero > A_->cols - A_->cols / inverse_zero_share;
 }
 
-void NonzeroColumns::collect() noexcept {
+void NonzeroColumnSearch::collect() noexcept {
     runs_.clear();
     for (std::size_t column = 0; column < A_->cols; ++column) {
         if (!is_nonzero(column)) continue;

@@ -1,5 +1,5 @@
 // The columns of A that take part in a row block: those that are zero in all of its rows are left out. One column always
-// stays, to meet values of its partner that are not finite.
+// stays, so that values of the other side that are not finite reach the result.
 #pragma once
 
 #include <algorithm>
@@ -35,10 +35,10 @@ struct NonzeroSides {
 };
 
 // Finds the columns of a matrix that are not zero in all of some rows.
-class NonzeroColumns {
+class NonzeroColumnSearch {
  public:
     // Without `wanted` it never searches and takes all columns.
-    NonzeroColumns(const ConstMatrix& A, bool wanted);
+    NonzeroColumnSearch(const ConstMatrix& A, bool wanted);
 
     // The view is valid until the next call.
     const Runs& among(Range rows) noexcept;
@@ -47,7 +47,7 @@ class NonzeroColumns {
     std::size_t most_runs() const noexcept { return A_->cols / (smallest_gap + 1) + 1; }
 
  private:
-    // Fewer zero columns than this are kept between others: a run costs time, too.
+    // Gaps of at most this many zero columns are not cut out: a run has a cost of its own.
     static constexpr std::size_t smallest_gap = 4;
 
     void merge(Range rows) noexcept;

@@ -1,4 +1,4 @@
-// Rows are packed a few at a time, in the order in which they lie in memory. Row weights are multiplied into one side only.
+// Rows are packed a few at a time, in memory order. Row weights are multiplied into one side only.
 #include "core/gram/pack.hpp"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace bpls::gram_detail {
 namespace {
 
-// Rows that pass through all panels before the next ones are read: they are read in the order in which they lie in memory,
-// and are whole packed elements of every product.
+// Rows that pass through all panels before the next ones are read: they are read in memory order and
+// fill whole packed elements of every product.
 constexpr int rows_at_a_time = 16;
 
 // On the diagonal nothing is written or read left of the panel that holds a tile's first row.
@@ -66,10 +66,10 @@ void pack_rows(const PartialSums& sums, std::size_t set, std::size_t row, int ro
         const auto offset =
             static_cast<std::size_t>(done / panels.step_rows * panels.nr * panels.element);
         const auto pack_side = [&](const Side& side, const Runs& runs, Range range,
-                                   const double* weight, unsigned char* memory) noexcept {
+                                   const double* weight, unsigned char* to) noexcept {
             each_run(runs, range, [&](Range run, std::size_t at) noexcept {
                 pack_columns(layout, side.columns, run, row + static_cast<std::size_t>(done), count,
-                             weight, memory + offset, at);
+                             weight, to + offset, at);
             });
         };
         const double* weight = weights ? weights + done : nullptr;

@@ -1,5 +1,5 @@
-// Rows become row blocks, columns result blocks, and result blocks groups whose scratch memory fits together. The number of
-// threads plays no part.
+// Rows become row blocks, columns result blocks, and result blocks groups whose scratch memory fits together. The plan
+// does not depend on the number of threads.
 #include "core/gram/plan.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::size_t rows_of_row_block(std::size_t rows, std::size_t columns) noexcept {
     constexpr std::size_t per_column = 6;  // rows: a column has as many sums as there are columns
     constexpr std::size_t wide = 256;  // columns from which on fewer rows are worth a second thread
     constexpr std::size_t shared_wide = 384, shared_narrow = 512;  // rows for a second thread
-    // So many row blocks may be rounded up to many rows: one that ends later hardly delays the result.
+    // From this many row blocks on, blocks are rounded up to many rows: one that ends later hardly delays the result.
     constexpr std::size_t many = 8;
     constexpr std::size_t even = 64;  // rows to which a few row blocks are rounded up
 

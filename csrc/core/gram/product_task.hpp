@@ -26,8 +26,8 @@ struct Side {
 };
 
 // leftᵀ W right. The first `symmetric` columns of `right` are those of `left`: only the upper triangle of their product is
-// computed, into G; the rest goes to C. `column_sums`, where not null, receives 1ᵀ W right. With `transposed` the sides have
-// changed places: rightᵀ W left goes to C and 1ᵀ W left to `column_sums`.
+// computed, into G; the rest goes to C. `column_sums`, where not null, receives 1ᵀ W right. With `transposed` the sides are
+// swapped: rightᵀ W left goes to C and 1ᵀ W left to `column_sums`.
 struct ProductTask {
     const kernels::Product& product;
     Side left;
@@ -40,7 +40,7 @@ struct ProductTask {
     std::size_t C_stride;
     bool transposed;
     double* column_sums;
-    bool in_place;  // the right side is read where it lies, without packing
+    bool in_place;  // the right side is read in place, without packing
 };
 
 }  // namespace bpls::gram_detail

@@ -1,4 +1,4 @@
-// A block of a product's result, and where the sums of one row block for it lie. The scratch memory of a block holds sets
+// A block of a product's result, and the layout of its sums for one row block. The scratch memory of a block holds sets
 // of panels, each with the packed columns of at most panel_rows() rows, then the row weights, then the sums.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ResultBlock {
     PanelLayout layout;
     std::size_t mr;  // columns of the left side in a tile
     std::size_t panel_sets;
-    std::size_t in_place;  // columns of the right side that are read where they lie
+    std::size_t in_place;  // columns of the right side that are read in place
     bool diagonal;         // the left side's columns are the right side's first
     bool packs_left;  // otherwise the left side's columns are found in the panels of the right side
     bool adds_column_sums;  // as one of the blocks that pack the weighted side does
@@ -92,7 +92,7 @@ struct PartialSums {
     double* products() const noexcept {
         return reinterpret_cast<double*>(scratch + block.sums_offset());
     }
-    // The product of column i of the left side and column j of the right one. The products of a tile lie together.
+    // The product of column i of the left side and column j of the right one. The products of a tile are contiguous.
     double* product_at(std::size_t i, std::size_t j) const noexcept {
         const std::size_t mr = block.mr, width = block.layout.width;
         return products() + i / mr * mr * block.layout.padded(block.right.size()) +

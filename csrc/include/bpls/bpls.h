@@ -1,7 +1,7 @@
-/* The library for C, and for every language that can call C. Symbols are stable: a function keeps its meaning for as long
- * as bpls_abi_version() gives the number this header has. Functions that can fail return a status and change nothing that
- * they were given where they do; bpls_last_error() then has the sentence. Handles are opaque; every *_new and *_load has
- * its *_free, which takes NULL. The C++ header bpls/bpls.hpp says more about what each function computes. */
+/* The library for C, and for every language that can call C. Symbols are stable: functions do not change while
+ * bpls_abi_version() returns BPLS_ABI_VERSION. Functions that can fail return a status. On failure they leave their
+ * arguments unchanged, and bpls_last_error() returns the message. Handles are opaque; every *_new and *_load has a *_free,
+ * which accepts NULL. The C++ header bpls/bpls.hpp describes what each function computes. */
 #ifndef BPLS_BPLS_H
 #define BPLS_BPLS_H
 

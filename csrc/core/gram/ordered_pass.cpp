@@ -1,22 +1,22 @@
-// The threads of a pass. Row blocks start in order and are added in order, so a thread only waits for earlier ones.
-#include "core/gram/run.hpp"
+// Row blocks are started in order and added in order, so a thread only ever waits for earlier blocks.
+#include "core/gram/ordered_pass.hpp"
 
 #include <algorithm>
 #include <atomic>
 
+#include "core/gram/add_sums.hpp"
 #include "core/gram/multiply.hpp"
 #include "core/gram/pack.hpp"
 #include "core/gram/plan.hpp"
-#include "core/gram/reduce.hpp"
 #include "core/threads.hpp"
 
 namespace bpls::gram_detail {
 namespace {
 
-// Rows of the result that a thread adds up at a time, where all threads share them.
+// Rows of the result that a thread adds up at a time when all threads share the result.
 constexpr std::size_t rows_to_add = 64;
 
-// What a thread works with.
+// The state of a thread.
 struct Worker {
     Worker(const ConstMatrix& A, const std::vector<ProductTask>& tasks, std::size_t bytes)
         : nonzero_of_A(A, tasks.front().left.of_A + tasks.front().right.of_A > 0),
@@ -28,12 +28,12 @@ struct Worker {
         }
     }
 
-    NonzeroColumns nonzero_of_A;
+    NonzeroColumnSearch nonzero_of_A;
     std::vector<NonzeroSides> nonzero;  // by task
-    ThreadScratch<unsigned char, NonzeroSteps> scratch;
+    ThreadScratch<unsigned char, NonzeroStepList> scratch;
 };
 
-// What is done with an item of a plan.
+// The two steps for an item of a plan.
 class Pass {
  public:
     Pass(const std::vector<ProductTask>& tasks, const Plan& plan) noexcept
@@ -64,7 +64,7 @@ class Pass {
     // Adds the sums of an item to some rows of the result.
     void add(std::size_t item, Worker& worker, Range rows) const noexcept {
         each_block(plan_.groups[plan_.group_of(item)], worker,
-                   [&](const PartialSums& sums) noexcept { add_to_result(sums, rows); });
+                   [&](const PartialSums& sums) noexcept { add_sums(sums, rows); });
     }
 
  private:
@@ -81,7 +81,7 @@ class Pass {
     const Plan& plan_;
 };
 
-// Every thread has one item at most: the sums are added up when all are there, by all threads.
+// For at most one item per thread: once all sums are computed, all threads add them up.
 void sum_then_add(const Pass& pass, const Plan& plan, std::vector<Worker>& workers,
                   int all_threads) {
     const std::size_t items = plan.items();
@@ -112,7 +112,7 @@ void sum_and_add_in_turn(const Pass& pass, const Plan& plan, std::vector<Worker>
 
 }  // namespace
 
-void run(const ConstMatrix& A, const std::vector<ProductTask>& tasks, int n_threads) {
+void ordered_pass(const ConstMatrix& A, const std::vector<ProductTask>& tasks, int n_threads) {
     const Plan plan(A, tasks);
     const int all_threads = threads_for_work(n_threads, plan.multiply_adds);
     auto workers = make_workers<Worker>(all_threads, plan.items(), A, tasks, plan.scratch_bytes);

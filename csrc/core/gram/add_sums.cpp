@@ -1,12 +1,13 @@
-// Sums of packed columns return to the places of their columns in G and C. G is written in its upper triangle only.
-#include "core/gram/reduce.hpp"
+// Adds the sums of packed columns to the entries of G and C that belong to these columns. Only G's upper triangle is written.
+#include "core/gram/add_sums.hpp"
 
 #include <algorithm>
 
 namespace bpls::gram_detail {
 namespace {
 
-// Calls action(part, at) for the parts of a range of columns, packed from column `at` of the panels on, that lie in one panel each.
+// Splits a range of columns, packed from column `at` of the panels on, at panel boundaries. Calls action(part, at) for every
+// part.
 template <class F>
 void each_panel(const PanelLayout& layout, Range columns, std::size_t at, F&& action) {
     for (std::size_t c = columns.begin; c < columns.end;) {
@@ -25,8 +26,8 @@ void add(std::size_t count, const double* sums, double offset, const double* col
         for (std::size_t c = 0; c < count; ++c) out[c] += sums[c] + offset * column_sums[c];
 }
 
-// Adds the sums of row i of the left side with some columns of the right one, and the offset that tiles took from the left
-// side times the column sums.
+// Adds the sums of row i of the left side with some columns of the right one, and the offset that tiles subtracted from
+// the left side, times the column sums.
 void add_row(const ProductTask& task, std::size_t i, Range columns, const double* sums,
              const double* column_sums) noexcept {
     const double offset = task.product.left_offset;
@@ -50,7 +51,7 @@ void add_row(const ProductTask& task, std::size_t i, Range columns, const double
 
 }  // namespace
 
-void add_to_result(const PartialSums& sums, Range rows) noexcept {
+void add_sums(const PartialSums& sums, Range rows) noexcept {
     const ResultBlock& block = sums.block;
     const ProductTask& task = *block.task;
     const double* column_sums = sums.column_sums();
