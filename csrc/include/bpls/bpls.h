@@ -1,7 +1,7 @@
 /* The library for C, and for every language that can call C. Symbols are stable: functions do not change while
- * bpls_abi_version() returns BPLS_ABI_VERSION. Functions that can fail return a status. On failure they leave their
- * arguments unchanged, and bpls_last_error() returns the message. Handles are opaque; every *_new and *_load has a *_free,
- * which accepts NULL. The C++ header bpls/bpls.hpp describes what each function computes. */
+ * bpls_abi_version() returns BPLS_ABI_VERSION. Functions that can fail return a status. On failure, except BPLS_NOT_FINITE,
+ * they leave their arguments unchanged; bpls_last_error() returns the message. Handles are opaque; every *_new and *_load
+ * has a *_free, which accepts NULL. The C++ header bpls/bpls.hpp describes what each function computes. */
 #ifndef BPLS_BPLS_H
 #define BPLS_BPLS_H
 
