@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 try:
-    from bpls_fast.kernels import __version__
+    from bpls_fast.kernels.extension import __version__
 except ModuleNotFoundError as error:
     if error.name != "bpls_fast._core":
         raise

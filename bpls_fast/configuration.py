@@ -4,7 +4,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from bpls_fast import kernels
+from bpls_fast.kernels import extension
 
 __all__ = ["config", "get_cmake_dir", "get_include", "get_libs", "show_config"]
 
@@ -27,7 +27,7 @@ def config() -> dict[str, Any]:
     >>> bf.config()["isa"]["compiled"][0]
     'generic'
     """
-    return kernels.config()
+    return extension.config()
 
 
 def show_config() -> None:
@@ -112,4 +112,4 @@ def get_libs() -> str:
 
 def _installed() -> str:
     # In an editable install the Python files are elsewhere.
-    return kernels.extension_folder()
+    return extension.extension_folder()

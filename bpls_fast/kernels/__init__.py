@@ -27,7 +27,6 @@ NonFiniteError
 
 from bpls_fast._core import NonFiniteError, PackedNetwork
 from bpls_fast.kernels.activations import Activation, activations
-from bpls_fast.kernels.extension import __version__, config, extension_folder
 from bpls_fast.kernels.layers import linear, linear_bytes, residual, tangent, target
 from bpls_fast.kernels.products import cross, gram
 from bpls_fast.kernels.rows import check_finite, column_sums, missed, take_rows
@@ -37,13 +36,10 @@ __all__ = [
     "Activation",
     "NonFiniteError",
     "PackedNetwork",
-    "__version__",
     "activations",
     "check_finite",
     "column_sums",
-    "config",
     "cross",
-    "extension_folder",
     "gram",
     "linear",
     "linear_bytes",
