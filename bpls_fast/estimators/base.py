@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
@@ -106,7 +107,8 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Validate the parameters, unless scikit-learn's configuration says to skip that."""
         if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
+            name = type(self).__name__
+            validate_parameter_constraints(self._parameter_constraints, self._parameters(), name)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> TrainingRows:
         """Validate rows to train on; set `n_features_in_` and `feature_names_in_`."""

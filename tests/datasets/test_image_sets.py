@@ -226,6 +226,7 @@ def mirror(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("torchvision_there")
 def test_missing_sets_are_downloaded_by_torchvision_when_asked(mirror: str, tmp_path: Path) -> None:
     sets = {"mnist": made(train=4), "fashion-mnist": made(train=5)}

@@ -42,7 +42,9 @@ def test_the_same_random_state_gives_the_same_bits_and_another_one_others(estima
     assert not all_same_bits(fitted(None), fitted(None))
 
 
-@pytest.mark.parametrize("name", ["BPLSClassifier", "BPLSRegressor"])
+@pytest.mark.parametrize(
+    "name", ["BPLSClassifier", pytest.param("BPLSRegressor", marks=pytest.mark.thorough)]
+)
 def test_the_bits_do_not_depend_on_the_process_or_its_threads(name):
     code = f"""
         import hashlib

@@ -182,6 +182,7 @@ def gradient_step(X: np.ndarray, Y: np.ndarray, V: np.ndarray, W: np.ndarray) ->
     return [np.outer(X, below), np.outer(hidden, delta)]
 
 
+@pytest.mark.thorough
 @needs_torch
 def test_many_runs_of_sgd_are_each_the_run_on_its_own() -> None:
     random = np.random.default_rng(1)
@@ -213,6 +214,7 @@ def test_every_gradient_method_learns_the_toy_problem(method: str) -> None:
     assert rmse(100) < 0.8 * rmse(0)
 
 
+@pytest.mark.thorough
 @needs_torch
 def test_an_epoch_of_single_rows_improves_a_classifier() -> None:
     labels = np.arange(200) % 10
@@ -289,6 +291,7 @@ def test_curves_tell_what_every_iteration_gives_and_mark_what_the_fit_kept(root:
         assert kept.test == 100 * np.mean(net.predict(data.x_test) == data.y_test)
 
 
+@pytest.mark.thorough
 @needs_torch
 def test_curves_of_the_gradient_methods_have_a_point_for_each_epoch(root: Path) -> None:
     data = bf.datasets.load("mnist", root)
@@ -359,6 +362,7 @@ def test_the_rows_of_a_variant_are_fits_with_the_arguments_they_state(root: Path
     assert usual["resolve"].default is DEFAULT.resolve
 
 
+@pytest.mark.thorough
 def test_the_spread_is_over_the_seeds(root: Path) -> None:
     row = paper.table1(image_sets(root), seeds=2)[1]
     assert (row.part, row.seeds) == ("test", 2)
@@ -388,6 +392,7 @@ def test_paper_table2_says_what_was_measured(
     assert [float(row["paper_cpu"]) for row in rows] == [0.26, 0.26, 4.93, 4.94, 4.83, 4.86]
 
 
+@pytest.mark.thorough
 def test_paper_figures_writes_a_csv_and_a_png_for_each(root: Path, tmp_path: Path) -> None:
     arguments = ["--quick", "--runs", "5", "--root", str(root), "--output", str(tmp_path)]
     assert main(["paper", "figures", *arguments]) == 0
@@ -428,7 +433,9 @@ def test_without_matplotlib_and_torch_the_csv_files_are_written_and_what_is_miss
     assert {row["seconds"] for row in read_csv(tmp_path / "table2.csv")[2:]} == {""}
 
 
-@pytest.mark.parametrize("experiment", ["table1", "table2", "figures"])
+@pytest.mark.parametrize(
+    "experiment", ["table1", "table2", pytest.param("figures", marks=pytest.mark.thorough)]
+)
 def test_each_set_that_an_experiment_needs_is_loaded_once(
     experiment: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

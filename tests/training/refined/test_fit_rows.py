@@ -20,7 +20,7 @@ NETWORKS = [
     pytest.param((), "tanh", id="no hidden layer"),
     pytest.param((8,), "softmax", id="8 softmax"),
     pytest.param((8, 5), "relu", id="8-5 relu"),
-    pytest.param((6, 5, 4), "elu", id="6-5-4 elu"),
+    pytest.param((6, 5, 4), "elu", id="6-5-4 elu", marks=pytest.mark.thorough),
 ]
 OPTIONS = [{}, {"standardize": True}, {"chunk_rows": 7}]
 each_network = pytest.mark.parametrize(("hidden", "activation"), NETWORKS)
