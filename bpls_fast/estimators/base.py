@@ -105,10 +105,16 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     _STREAM_STATE: tuple[str, ...] = ("_stream", "_first_rows", "_offset", "_row_type")
 
     def _check_parameters(self) -> None:
-        """Validate the parameters, unless scikit-learn's configuration says to skip that."""
-        if not get_config()["skip_parameter_validation"]:
-            name = type(self).__name__
-            validate_parameter_constraints(self._parameter_constraints, self._parameters(), name)
+        """Validate the parameters that are not at their defaults, unless scikit-learn is told not to."""
+        if get_config()["skip_parameter_validation"]:
+            return
+        kind = type(self)
+        chosen = {
+            name: value
+            for name, value in self._parameters().items()
+            if value is not getattr(kind, name)
+        }
+        validate_parameter_constraints(self._parameter_constraints, chosen, kind.__name__)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> TrainingRows:
         """Validate rows to train on; set `n_features_in_` and `feature_names_in_`."""

@@ -189,7 +189,9 @@ def check_number(
 def _checked_rows(net: Network, X: ArrayLike | RowSource) -> Array:
     if not isinstance(net, Network):
         raise TypeError(f"net is {net!r}; expected a Network")
-    matrix = net.rows(read_all(X) if isinstance(X, RowSource) else X)
+    if not isinstance(X, np.ndarray) and isinstance(X, RowSource):  # an array is quicker to see
+        X = read_all(X)
+    matrix = net.rows(X)
     check_finite(matrix, "X")
     return matrix
 
