@@ -20,12 +20,11 @@ template <class T>
 class CallWeights {
  public:
     // The last row of W is the bias, where there is one.
-    CallWeights(const kernels::Dense<T>& dense, const ConstMatrix& W, bool bias,
-                const LinearShape& shape, int n_threads)
-        : in_place_(W.dtype == dtype_of<T>() && readable_in_place(W)),
-          layer_(layout_of(dense, way_of(shape, in_place_), shape.depth, shape.width,
+    CallWeights(const kernels::Dense<T>& dense, const ConstMatrix& W, bool bias, bool in_place,
+                const LinearPlan& plan, int n_threads)
+        : layer_(layout_of(dense, plan.way, W.rows - (bias ? 1 : 0), W.cols,
                            static_cast<std::size_t>(dense.vectors))),
-          packed_(layer_.packed_values() + (bias && !in_place_ ? shape.width : 0)) {
+          packed_(layer_.packed_values() + (bias && !in_place ? W.cols : 0)) {
         const std::size_t values = layer_.packed_values();
         if (layer_.way == LinearWay::in_place) {
             layer_.weights = reinterpret_cast<const T*>(W.data);
@@ -34,16 +33,15 @@ class CallWeights {
             layer_.weights = packed_.data();
             pack_all(dense, W, n_threads);
         }
-        if (bias && in_place_) {
-            layer_.start = reinterpret_cast<const T*>(W.at(shape.depth, 0));
+        if (bias && in_place) {
+            layer_.start = reinterpret_cast<const T*>(W.at(layer_.depth, 0));
         } else if (bias) {
             T* start = packed_.data() + values;
-            dense.copy_rows[W.dtype](W.at(shape.depth, 0), W.row_stride, W.col_stride, 1, W.cols,
+            dense.copy_rows[W.dtype](W.at(layer_.depth, 0), W.row_stride, W.col_stride, 1, W.cols,
                                      start, W.cols);
             layer_.start = start;
         }
-        searches_ = layer_.way == LinearWay::panels && pays_to_search(shape.depth, shape.width) &&
-                    dense.all_finite(packed_.data(), values);
+        searches_ = plan.searches && dense.all_finite(packed_.data(), values);
     }
 
     const LayerWeights<T>& layer() const noexcept { return layer_; }
@@ -59,7 +57,6 @@ class CallWeights {
         });
     }
 
-    bool in_place_;
     LayerWeights<T> layer_;
     Buffer<T> packed_;  // and the bias
     bool searches_;
@@ -87,18 +84,19 @@ bool for_each_run(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
     const std::size_t depth = A.cols, width = W.cols;
     if (width == 0 || A.rows == 0) return true;
     const kernels::Dense<T>& dense = dense_kernels<T>();
-    const LinearShape shape{A.rows,
-                            depth,
-                            width,
-                            sizeof(T),
-                            static_cast<std::size_t>(dense.lanes),
-                            static_cast<std::size_t>(dense.mr)};
-    const int n_threads = threads_for_work(options.n_threads, cost_of(shape));
-    CallWeights<T> weights(dense, W, options.bias, shape, n_threads);
+    const LinearShape shape{A.rows, depth, width};
+    const auto lanes = static_cast<std::size_t>(dense.lanes);
+    const int n_threads = threads_for_work(options.n_threads, cost_of(shape, lanes));
+    const LinearMachine machine{sizeof(T), lanes, static_cast<std::size_t>(dense.mr),
+                                static_cast<std::size_t>(n_threads)};
+    const auto can_be_read = [](const ConstMatrix& matrix) {
+        return matrix.dtype == dtype_of<T>() && readable_in_place(matrix);
+    };
+    const bool in_place = can_be_read(A), W_in_place = can_be_read(W);
+    const LinearPlan plan = plan_linear(shape, machine, W_in_place);
+    CallWeights<T> weights(dense, W, options.bias, W_in_place, plan, n_threads);
 
-    const bool in_place = A.dtype == dtype_of<T>() && readable_in_place(A);
-    const std::size_t strip_rows =
-        std::min(A.rows, strip_rows_of(shape, static_cast<std::size_t>(n_threads)));
+    const std::size_t strip_rows = std::min(A.rows, plan.strip_rows);
     const std::size_t strips = (A.rows + strip_rows - 1) / strip_rows;
     const std::size_t copy_size = in_place ? 0 : round_up(strip_rows * depth, cache_line);
     const std::size_t sums_size = out ? 0 : strip_rows * width;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "core/linear_plan.hpp"
 #include "core/nonzero_list.hpp"
@@ -16,11 +17,11 @@ namespace bpls {
 inline constexpr std::size_t few_tile_rows = 4;
 
 // The columns of A that are not zero in all rows of a tile. After a search that finds too few, the rest of the strip is not
-// searched.
-using NonzeroColumnList = NonzeroList<1, 1>;
+// searched: multiply() ends the pause.
+using NonzeroColumnList = NonzeroList<1, std::numeric_limits<int>::max()>;
 
 // The length of the list for a block of columns.
-inline constexpr std::size_t column_list_room = kernels::depth_rows + kernels::max_list_lanes;
+inline constexpr std::size_t column_list_room = depth_block + kernels::max_list_lanes;
 
 // The weights of a layer as kernels read them.
 template <class T>
@@ -70,7 +71,7 @@ void pack(const kernels::Dense<T>& dense, const LayerWeights<T>& layer, const Co
     if (layer.way == LinearWay::dots) {
         for (std::size_t j = columns.begin; j < columns.end; ++j) {
             T* column = to + static_cast<std::ptrdiff_t>(j) * layer.stride;
-            copy(W.at(0, j), W.row_stride, W.col_stride, layer.depth, 1, column, 1);
+            copy(W.at(0, j), 0, W.row_stride, 1, layer.depth, column, 0);
             std::fill(column + layer.depth, column + layer.stride, T(0));
         }
         return;
@@ -103,7 +104,7 @@ Strip<T> strip_at(const kernels::Dense<T>& dense, const ConstMatrix& A, bool in_
     return {copy, static_cast<std::ptrdiff_t>(A.cols), count};
 }
 
-// Multiplies some rows by a block of the rows of the weights, which begins at row k, a multiple of depth_rows.
+// Multiplies some rows by a block of the rows of the weights, which begins at row k, a multiple of depth_block.
 template <class T>
 void multiply_block(const kernels::Dense<T>& dense, const LayerWeights<T>& layer,
                     kernels::LinearProduct<T> product, std::size_t k) noexcept {
@@ -137,9 +138,8 @@ template <class T>
 void multiply_rows(const kernels::Dense<T>& dense, const LayerWeights<T>& layer, const T* rows,
                    std::ptrdiff_t stride, std::size_t count, NonzeroColumnList* nonzero,
                    T* sums) noexcept {
-    for (std::size_t k = 0; k < layer.depth; k += kernels::depth_rows) {
-        const int depth =
-            static_cast<int>(std::min<std::size_t>(kernels::depth_rows, layer.depth - k));
+    for (std::size_t k = 0; k < layer.depth; k += depth_block) {
+        const int depth = static_cast<int>(std::min(depth_block, layer.depth - k));
         kernels::LinearProduct<T> product{};
         product.a = rows + k;
         product.a_stride = stride;
@@ -182,6 +182,7 @@ bool multiply(const kernels::Dense<T>& dense, const Strip<T>& strip, const Layer
                           sums + i * layer.width);
         nonzero.resume();
     }
+    if (layer.width == 1) return dense.all_finite(sums, strip.count);
     bool finite = true;
     for (std::size_t i = 0; i < strip.count; ++i)
         finite &= static_cast<bool>(std::isfinite(sums[i * layer.width]));

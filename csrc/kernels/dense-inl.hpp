@@ -151,34 +151,30 @@ inline void add_dots(const typename V::Scalar* const* row, const typename V::Sca
         for (int j = 0; j < columns; ++j) sum[i * columns + j] = of[i][j];
 }
 
-// `rows` rows at a time, so many that their results fill a vector or a part of it.
-template <class V, int rows, int columns>
-inline void dots_of_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, std::size_t count,
+// The results of `rows` rows, which fill a vector or a part of it. If they are not `all` there, copies of the last of the `count`
+// rows take their places and are not stored.
+template <class V, int rows, int columns, bool all>
+inline void dots_of_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, int count,
                          const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth, V start,
                          typename V::Scalar* out) noexcept {
     using T = typename V::Scalar;
     constexpr int together = rows < 8 ? rows : 8;  // rows whose sums are in registers
-    for (std::size_t first = 0; first < count; first += rows) {
-        V sum[V::lanes];
+    V sum[V::lanes];
 #pragma GCC unroll 16
-        for (int i = 0; i < V::lanes; ++i) sum[i] = V::zero();
-        const std::size_t rest = count - first < rows ? count - first : rows;
+    for (int i = 0; i < V::lanes; ++i) sum[i] = V::zero();
 #pragma GCC unroll 2
-        for (int part = 0; part < rows; part += together) {
-            const T* row[together];
+    for (int part = 0; part < rows; part += together) {
+        const T* row[together];
 #pragma GCC unroll 8
-            for (int i = 0; i < together; ++i) {
-                const std::size_t at = std::size_t(part + i) < rest ? part + i : rest - 1;
-                row[i] = a + std::ptrdiff_t(first + at) * a_stride;
-            }
-            add_dots<V, together, columns>(row, w, w_stride, depth, sum + part * columns);
-        }
-        const V total = start + V::sums(sum);
-        if (rest * columns == std::size_t(V::lanes))
-            total.store(out + first * columns);
-        else
-            total.store_first(out + first * columns, int(rest) * columns);
+        for (int i = 0; i < together; ++i)
+            row[i] = a + (all || part + i < count ? part + i : count - 1) * a_stride;
+        add_dots<V, together, columns>(row, w, w_stride, depth, sum + part * columns);
     }
+    const V total = start + V::sums(sum);
+    if (all && rows * columns == V::lanes)
+        total.store(out);
+    else
+        total.store_first(out, (all ? rows : count) * columns);
 }
 
 template <class V, int columns>
@@ -191,12 +187,14 @@ void dots(const typename V::Scalar* a, std::ptrdiff_t a_stride, std::size_t rows
     if (start)
         for (int i = 0; i < group * columns; ++i) starts[i] = start[i % columns];
     const V before = V::load(starts);
-    // A group that is less than half full takes longer than its rows one by one.
-    const std::size_t alone = rows % group < (group + 1) / 2 ? rows % group : 0;
-    dots_of_rows<V, group, columns>(a, a_stride, rows - alone, w, w_stride, depth, before, out);
-    a += std::ptrdiff_t(rows - alone) * a_stride;
-    dots_of_rows<V, 1, columns>(a, a_stride, alone, w, w_stride, depth, before,
-                                out + (rows - alone) * columns);
+    for (; rows >= group; rows -= group, a += group * a_stride, out += group * columns)
+        dots_of_rows<V, group, columns, true>(a, a_stride, group, w, w_stride, depth, before, out);
+    if (2 * rows >= group)
+        dots_of_rows<V, group, columns, false>(a, a_stride, int(rows), w, w_stride, depth, before,
+                                               out);
+    else  // A group that is less than half full takes longer than its rows one by one.
+        for (; rows > 0; --rows, a += a_stride, out += columns)
+            dots_of_rows<V, 1, columns, true>(a, a_stride, 1, w, w_stride, depth, before, out);
 }
 
 template <class S, class T>

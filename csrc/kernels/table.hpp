@@ -32,10 +32,7 @@ struct ByActivation {
 // of two bytes, 256 · 255², is below 2²⁴: float32 represents it exactly.
 inline constexpr int block_rows = 256;
 
-// Rows of W that a forward product takes at a time: rows of A are read in long runs, and panels stay in the L2 cache.
-inline constexpr int depth_rows = 512;
-
-// The same for products of integers. Their int32 sums would hold 33,025 rows, but more than 512 do not fit into the L1 cache.
+// Rows of a product of integers. Their int32 sums would hold 33,025 rows, but more than 512 do not fit into the L1 cache.
 inline constexpr int integer_block_rows = 512;
 
 // Copies `rows` x `width` elements, at byte strides, into a panel from `lane` on. A panel is row-major and nr columns wide;
