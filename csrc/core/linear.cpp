@@ -22,8 +22,9 @@ class CallWeights {
     // The last row of W is the bias, where there is one.
     CallWeights(const kernels::Dense<T>& dense, const ConstMatrix& W, bool bias, bool in_place,
                 const LinearPlan& plan, int n_threads)
-        : layer_(layout_of(dense, plan.way, W.rows - (bias ? 1 : 0), W.cols,
-                           static_cast<std::size_t>(dense.vectors))),
+        : layer_(layout_of(
+              dense, plan.way, W.rows - (bias ? 1 : 0), W.cols,
+              plan.searches ? few_rows_vectors : static_cast<std::size_t>(dense.vectors))),
           packed_(layer_.packed_values() + (bias && !in_place ? W.cols : 0)) {
         const std::size_t values = layer_.packed_values();
         if (layer_.way == LinearWay::in_place) {
@@ -124,10 +125,14 @@ bool for_each_run(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
 template <class T>
 bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
     const auto forward = dense_kernels<T>().forward[options.activation];
-    const bool changes = options.activation != Activation::identity;
-    return for_each_run(A, W, options, out, [=](std::size_t, std::size_t count, T* sums) noexcept {
-        if (changes) forward(sums, sums, count);
-    });
+    if (options.activation == Activation::identity)
+        return for_each_run(A, W, options, out, [](std::size_t, std::size_t, T*) noexcept {});
+    // Row by row in place, loads would wait for the partial stores of the row before.
+    T* const sums_at = info_of(options.activation).elementwise ? out : nullptr;
+    return for_each_run(A, W, options, sums_at,
+                        [=](std::size_t first, std::size_t count, T* sums) noexcept {
+                            forward(sums, out + first, count);
+                        });
 }
 
 template <class T>

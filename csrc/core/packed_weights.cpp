@@ -10,9 +10,6 @@
 namespace bpls {
 namespace {
 
-// Vectors of columns in a panel: enough sums that one row of inputs keeps the multiply-add units busy.
-constexpr std::size_t panel_vectors = 4;
-
 double read_double(const ConstMatrix& W, std::size_t row, std::size_t col) noexcept {
     return *reinterpret_cast<const double*>(W.at(row, col));
 }
@@ -35,7 +32,7 @@ PackedWeights<T>::PackedWeights(const Network& network, double scale) : dense(&d
                              ? LinearWay::dots
                              : LinearWay::panels;
         layers.push_back(
-            {layout_of(*dense, way, depth, W.cols, panel_vectors), network.activation(l)});
+            {layout_of(*dense, way, depth, W.cols, few_rows_vectors), network.activation(l)});
         values += room_of(layers.back().weights);
         widest = std::max(widest, W.cols);
     }

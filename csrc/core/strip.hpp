@@ -16,6 +16,9 @@ namespace bpls {
 // Rows of a tile where zeros are left out: fewer rows have more zero columns in common.
 inline constexpr std::size_t few_tile_rows = 4;
 
+// The most vectors of columns in a panel that few rows are multiplied by: enough sums to keep the multiply-add units busy.
+inline constexpr std::size_t few_rows_vectors = 4;
+
 // The columns of A that are not zero in all rows of a tile. After a search that finds too few, the rest of the strip is not
 // searched: multiply() ends the pause.
 using NonzeroColumnList = NonzeroList<1, std::numeric_limits<int>::max()>;
