@@ -1,5 +1,7 @@
 """Names of the contenders that several files share. Results are compared by these names: a new one starts a new row."""
 
+from collections.abc import Iterable
+
 OURS = "ours"
 OURS_FLOAT32 = "ours, float32 copy"
 """Ours on the float32 copy of bytes that the competitors get."""
@@ -13,3 +15,8 @@ RBF_RIDGE = "RBFSampler + RidgeClassifier"
 ELM = "ELM"
 TABLE_MLP = "MLPClassifier or MLPRegressor"
 """scikit-learn's MLP of the task, on small tables."""
+
+
+def competitors(names: Iterable[str]) -> list[str]:
+    """Return the names that are neither ours nor a call without Python."""
+    return [name for name in names if not name.startswith(OURS) and name != BARE]

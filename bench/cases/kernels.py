@@ -9,7 +9,7 @@ import bpls_fast as bf
 from .. import SMALL
 from ..measure.case import Array
 from . import images
-from .layers import ACTIVATIONS, activation_case, linear_case
+from .layers import INVERTIBLE, activation_case, linear_case
 from .products import components_case, cross_case, gram_case
 from .solve import solve_batched_case, solve_case
 
@@ -48,7 +48,7 @@ CASES = [
     solve_batched_case(32, SYSTEMS),
     *(
         activation_case(name, ROWS, OUTPUTS, inverse=inverse)
-        for name in ACTIVATIONS
+        for name in INVERTIBLE
         for inverse in (False, True)
     ),
 ]

@@ -8,7 +8,7 @@ import bpls_fast as bf
 from bpls_fast import _core
 
 from ..measure.case import Array, Call, Case, relative_error
-from ..measure.libraries import scipy_linalg, torch
+from ..measure.libraries import blas, torch
 from . import images
 
 ERROR_BLOCK = images.ROWS
@@ -33,8 +33,12 @@ def numpy_gram(A: Array) -> Sequence[Call]:
 
 def scipy_gram(A: Array) -> Sequence[Call]:
     by_columns = np.asfortranarray(A)
-    syrk = scipy_linalg.blas.ssyrk if A.dtype == np.float32 else scipy_linalg.blas.dsyrk
-    return [lambda: syrk(1.0, A.T), lambda: syrk(1.0, by_columns, trans=1)]
+    syrk, gemm = blas("syrk", A.dtype), blas("gemm", A.dtype)
+    return [
+        lambda: syrk(1.0, A.T),
+        lambda: syrk(1.0, by_columns, trans=1),
+        lambda: gemm(1.0, A.T, A.T, trans_b=True),
+    ]
 
 
 def torch_gram(A: Array) -> Sequence[Call]:
@@ -83,26 +87,45 @@ def numpy_cross(A: Array, D: Array) -> Sequence[Call]:
     return [lambda: A.T @ D, lambda: (D.T @ A).T]
 
 
+def scipy_cross(A: Array, D: Array) -> Sequence[Call]:
+    gemm, gemv = blas("gemm", A.dtype), blas("gemv", A.dtype)
+    if D.shape[1] == 1:
+        d = D.ravel()
+        return [lambda: gemv(1.0, A.T, d)[:, None]]
+    return [
+        lambda: gemm(1.0, A.T, D.T, trans_b=True),
+        lambda: gemm(1.0, D.T, A.T, trans_b=True).T,
+    ]
+
+
 def torch_cross(A: Array, D: Array) -> Sequence[Call]:
     X, Y = torch.from_numpy(A), torch.from_numpy(D)
+    if D.shape[1] == 1:
+        y = Y.ravel()
+        return [lambda: X.T @ Y, lambda: torch.mv(X.T, y)[:, None]]
     return [lambda: X.T @ Y, lambda: (Y.T @ X).T]
 
 
-def cross_case(dtype: str, rows: int, outputs: int, *, of_images: bool = True) -> Case:
+def cross_case(
+    dtype: str, rows: int, outputs: int, *, cols: int = images.PIXELS, of_images: bool = True
+) -> Case:
     def arrays() -> tuple[Array, ...]:
-        D = np.random.default_rng(1).standard_normal((rows, outputs), np.float32)
-        return images.rows_of(dtype, rows, of_images=of_images), D
+        # Of one sign: no sum cancels, however few there are.
+        D = np.random.default_rng(1).random((rows, outputs), np.float32)
+        D = D.astype(np.float64) if dtype == "float64" else D
+        return images.rows_of(dtype, rows, cols, of_images=of_images), D
 
     return Case(
         kernel="cross",
         dtype=dtype,
-        size=f"{images.shape_text(rows, of_images=of_images)}, {outputs} columns",
+        size=f"{images.shape_text(rows, cols, of_images=of_images)}, {outputs} columns",
         make_arrays=arrays,
         ours=bf.cross,
-        others={"numpy": numpy_cross, "torch": torch_cross},
+        others={"numpy": numpy_cross, "scipy": scipy_cross, "torch": torch_cross},
         make_error=cross_error,
         tolerance=1e-4,
-        operations=0 if of_images else 2 * rows * images.PIXELS * outputs,
+        operations=0 if of_images else 2 * rows * cols * outputs,
+        arithmetic="float64" if dtype == "float64" else "float32",
     )
 
 

@@ -71,6 +71,11 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def load_average() -> str:
+    """Return the load of the last 1, 5 and 15 minutes."""
+    return " ".join(f"{load:.2f}" for load in os.getloadavg())
+
+
 def environment() -> dict[str, str]:
     """Return what a reader needs in order to judge the figures."""
     now = bf.config()
@@ -84,7 +89,7 @@ def environment() -> dict[str, str]:
     lines = {
         "CPU": f"{cpu_name()}, {os.cpu_count()} logical",
         "caches": caches(),
-        "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "load average": load_average(),
         "level": f"{active} [{now['flags'][active]}]",
         "compiler": now["compiler"],
         "flags": now["build"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..contenders import BARE, OURS
+from ..contenders import OURS, competitors
 
 NOISY = 0.2
 """A ratio whose relative spread over the rounds is larger tells who wins, but not by how much."""
@@ -22,6 +22,14 @@ def spread(samples: Sequence[float]) -> float | None:
         return None
     first, _, third = statistics.quantiles(samples, n=4, method="inclusive")
     return (third - first) / statistics.median(samples)
+
+
+def ratio_spread(theirs: Sequence[float], ours: Sequence[float]) -> float | None:
+    """Return the spread of the ratio over the rounds, from the same rounds of both or else from both spreads."""
+    if len(theirs) == len(ours):
+        return spread([other / own for other, own in zip(theirs, ours, strict=True)])
+    parts = [spread(theirs), spread(ours)]
+    return None if None in parts else sum(part**2 for part in parts if part) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class Group:
         """The competitors. Curves have no ratio, and a call without Python is not a competitor."""
         if self.suite == "accuracy" or OURS not in self.results:
             return []
-        return [name for name in self.results if not name.startswith(OURS) and name != BARE]
+        return competitors(self.results)
 
     @property
     def in_bytes(self) -> bool:
@@ -97,13 +105,9 @@ class Group:
 
     def noise(self, contender: str) -> float | None:
         """Return the relative spread of the ratio over the rounds."""
-        theirs, ours = self.results[contender].samples, self.results[OURS].samples
         if self.in_bytes:
             return None
-        if len(theirs) == len(ours):
-            return spread([other / own for other, own in zip(theirs, ours, strict=True)])
-        parts = [spread(theirs), spread(ours)]
-        return None if None in parts else sum(part**2 for part in parts if part) ** 0.5
+        return ratio_spread(self.results[contender].samples, self.results[OURS].samples)
 
 
 def moved(old: Group, new: Group, contender: str) -> bool:
