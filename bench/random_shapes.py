@@ -23,9 +23,7 @@ from .measure.environment import header, load_average
 from .measure.libraries import INSTALLED
 from .measure.peaks import Peaks
 from .measure.rounds import Row, measure
-from .report.page import UNSURE
-from .report.results import NOISY, ratio_spread
-from .report.text import markdown, shown, times
+from .report.text import markdown, shown, times, unsure_mark
 
 RIVALS = ("numpy", "scipy", "torch")
 
@@ -50,12 +48,6 @@ def against_fastest(row: Row, seconds: Callable[[str], float]) -> Outcome:
     """Compare ours with the fastest competitor of a row."""
     rival = min(row.rivals, key=seconds)
     return Outcome(row.case.size, rival, seconds(rival), seconds(OURS))
-
-
-def noise_mark(row: Row, rival: str) -> str:
-    """Return the mark of a ratio that the rounds leave uncertain."""
-    noise = ratio_spread(row.samples[rival], row.samples[OURS])
-    return f"{UNSURE} " if (noise or 0) > NOISY else ""
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
@@ -120,8 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if not options.cold:
                 outcome = against_fastest(row, row.best)
                 hot.setdefault(name, []).append(outcome)
+                mark = unsure_mark(row.noise(outcome.rival))
                 peak = row.part_of_peak(peaks) or 0
-                parts.append(f"{noise_mark(row, outcome.rival)}hot {outcome}, {peak:.0%} of peak")
+                parts.append(f"{mark}hot {outcome}, {peak:.0%} of peak")
             outcome = against_fastest(row, row.cold_median)
             cold.setdefault(name, []).append(outcome)
             print(f"{case.name}: {'; '.join([*parts, f'cold {outcome}'])}", flush=True)

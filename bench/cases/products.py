@@ -1,14 +1,19 @@
 """Cases of matrix products: the Gram matrix, the cross product, and components of bytes."""
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 import bpls_fast as bf
 from bpls_fast import _core
 
+from ..contenders import NUMKONG, NUMKONG_TRANSPOSING
 from ..measure.case import Array, Call, Case, relative_error
-from ..measure.libraries import blas, torch
+from ..measure.libraries import blas, numkong, torch
 from . import images
 
 ERROR_BLOCK = images.ROWS
@@ -47,6 +52,43 @@ def torch_gram(A: Array) -> Sequence[Call]:
     return [lambda: X.T @ X, lambda: torch.mm(X.T, X, out=G)]
 
 
+def row_ranges(n: int, parts: int) -> list[tuple[int, int]]:
+    """Split the rows of an upper triangle so that every part has as many elements."""
+    cuts = [round(n * (1 - math.sqrt(1 - part / parts))) for part in range(parts + 1)]
+    return list(itertools.pairwise(cuts))
+
+
+def numkong_product(cols: int, n_threads: int) -> Callable[[Array], Any]:
+    """Return the Gram matrix of transposed bytes, as a function; NumKong leaves threads to the caller."""
+    G = numkong.empty((cols, cols), dtype="uint32")
+    if n_threads == 1:
+        return lambda by_columns: numkong.dots_symmetric(by_columns, out=G)
+    pool, ranges = ThreadPoolExecutor(n_threads), row_ranges(cols, n_threads)
+
+    def product(by_columns: Array) -> Any:
+        def part(rows: tuple[int, int]) -> None:
+            numkong.dots_symmetric(by_columns, out=G, start_row=rows[0], end_row=rows[1])
+
+        list(pool.map(part, ranges))
+        return G
+
+    return product
+
+
+def numkong_gram(A: Array, n_threads: int) -> Sequence[Call]:
+    product, by_columns = numkong_product(A.shape[1], n_threads), np.ascontiguousarray(A.T)
+    return [lambda: product(by_columns)]
+
+
+def numkong_transposing(A: Array, n_threads: int) -> Sequence[Call]:
+    product = numkong_product(A.shape[1], n_threads)
+    return [lambda: product(np.ascontiguousarray(A.T))]
+
+
+NUMKONG_ROWS = 66_051
+"""Beyond this many rows of bytes NumKong's sums can overflow."""
+
+
 def gram_case(
     dtype: str,
     rows: int,
@@ -63,6 +105,9 @@ def gram_case(
         make_arrays=lambda: (images.rows_of(dtype, rows, cols, of_images=of_images),),
         ours=bf.gram,
         others={"numpy": numpy_gram, "scipy": scipy_gram, "torch": torch_gram},
+        of_bytes={NUMKONG: numkong_gram, NUMKONG_TRANSPOSING: numkong_transposing}
+        if dtype == "uint8" and rows <= NUMKONG_ROWS
+        else {},
         make_error=gram_error,
         tolerance=1e-12 if dtype == "float64" else 1e-4,
         operations=0 if of_images else rows * cols * cols,

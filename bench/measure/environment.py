@@ -61,7 +61,7 @@ def caches() -> str:
 def versions() -> str:
     """Return the versions of the libraries that are installed."""
     found = [f"bpls_fast {bf.__version__}", f"Python {platform.python_version()}"]
-    for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "pytest-benchmark"):
+    for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "numkong", "pytest-benchmark"):
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     if torch:

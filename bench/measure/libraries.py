@@ -9,6 +9,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from .. import SMALL
+from ..contenders import NUMKONG, NUMKONG_TRANSPOSING
 
 
 def _optional(name: str) -> Any:
@@ -20,10 +21,13 @@ def _optional(name: str) -> Any:
 
 scipy_linalg = _optional("scipy.linalg")
 torch = _optional("torch")
+numkong = _optional("numkong")
 INSTALLED = {
     "numpy": True,
     "scipy": scipy_linalg is not None,
     "torch": torch is not None,
+    NUMKONG: numkong is not None,
+    NUMKONG_TRANSPOSING: numkong is not None,
     "TorchScript": torch is not None,
     "onnxruntime": importlib.util.find_spec("onnxruntime") is not None,
     "MLPClassifier": importlib.util.find_spec("sklearn") is not None,

@@ -56,29 +56,36 @@ _peaks = Peaks()
 
 
 @functools.lru_cache(maxsize=1)  # the contenders of a case are consecutive tests
-def _row_of(case: Case, n_threads: int) -> Row:
+def _row_of(case: Case, n_threads: int, *, bursts: bool) -> Row:
     try:
-        return measure(case, n_threads, None, _peaks)
+        return measure(case, n_threads, None, _peaks, bursts=bursts)
     finally:
         case.release()
 
 
 def record_case(
-    benchmark: BenchmarkFixture, suite: str, case: Case, n_threads: int, contender: str
+    benchmark: BenchmarkFixture,
+    suite: str,
+    case: Case,
+    n_threads: int,
+    contender: str,
+    *,
+    cold: bool = False,
 ) -> None:
-    """Record a contender of a case; the first one asked for measures them all."""
-    row = _row_of(case, n_threads)
+    """Record a contender of a case, in bursts or cold; the first one asked for measures them all."""
+    row = _row_of(case, n_threads, bursts=not cold)
     record(
         benchmark,
-        group_of(case, n_threads),
+        group_of(case, n_threads) + ", after a pause" * cold,
         contender,
-        row.samples[contender],
+        (row.cold if cold else row.samples)[contender],
         suite=suite,
         kernel=f"{case.kernel} {case.dtype}",
         rows=case.rows,
         cols=case.cols,
         threads=n_threads,
         error=row.errors.get(contender),
-        part_of_peak=row.part_of_peak(_peaks) if contender == OURS else None,
+        part_of_peak=row.part_of_peak(_peaks) if contender == OURS and not cold else None,
+        cold=cold or None,
         floors=row.floors if contender == BARE and row.floors else None,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from .. import SMALL
 from ..contenders import BARE, OURS, competitors
+from ..report.results import ratio_spread
 from .case import Call, Case
 from .libraries import PAUSE_SECONDS, limited
 from .peaks import Peaks
@@ -58,6 +59,14 @@ class Row:
     def ratio(self, contender: str) -> float:
         """Return the competitor's best time divided by ours."""
         return self.best(contender) / self.best(OURS)
+
+    def cold_ratio(self, contender: str) -> float:
+        """Return the competitor's median first call divided by ours."""
+        return self.cold_median(contender) / self.cold_median(OURS)
+
+    def noise(self, contender: str) -> float | None:
+        """Return the relative spread of the ratio over the rounds."""
+        return ratio_spread(self.samples[contender], self.samples[OURS])
 
     def part_of_peak(self, peaks: Peaks) -> float | None:
         if not self.case.operations:

@@ -14,6 +14,8 @@ from ..contenders import OURS, competitors
 
 NOISY = 0.2
 """A ratio whose relative spread over the rounds is larger tells who wins, but not by how much."""
+UNSURE = "≈"
+"""The mark of such a ratio."""
 
 
 def spread(samples: Sequence[float]) -> float | None:
@@ -60,8 +62,9 @@ class Result(Timed):
 
     @property
     def cost(self) -> float:
-        """The value that is compared: the best seconds or, where memory was measured, the bytes."""
-        return float(self.info.get("more_bytes", self.best))
+        """The value that is compared: the best seconds, the median of first calls, or the bytes of memory."""
+        seconds = self.median if self.info.get("cold") else self.best
+        return float(self.info.get("more_bytes", seconds))
 
     @property
     def reached(self) -> bool:
@@ -95,6 +98,12 @@ class Group:
             return None
         theirs, ours = self.results[contender], self.results[base]
         return theirs.cost / ours.cost if theirs.reached and ours.reached else None
+
+    @property
+    def strongest(self) -> str | None:
+        """The competitor that needs the least, of those that reached the accuracy."""
+        ratios = {name: ratio for name in self.compared if (ratio := self.ratio(name)) is not None}
+        return min(ratios, key=ratios.__getitem__, default=None)
 
     def lost(self, contender: str) -> bool:
         """Return whether the contender needs less, or alone reached the accuracy."""

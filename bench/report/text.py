@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
+from .results import NOISY, UNSURE
+
 
 def times(ratio: float) -> str:
     """Return a ratio with three digits, or all digits before the point."""
     return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}x"
+
+
+def unsure_mark(noise: float | None) -> str:
+    """Return the mark of a ratio whose rounds spread too far."""
+    return f"{UNSURE} " if (noise or 0) > NOISY else ""
 
 
 def times_floors(seconds: float, floors: Mapping[str, float]) -> list[str]:
