@@ -12,18 +12,17 @@ competitor / our time. A mark for noise stands at a hot ratio that is uncertain.
 
 import argparse
 import secrets
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .cases.shapes import DTYPES, drawn_cases
+from .cases.shapes import DTYPES, deal, drawn_cases
 from .contenders import OURS
 from .measure.environment import header, load_average
 from .measure.libraries import INSTALLED
 from .measure.peaks import Peaks
 from .measure.rounds import Row, measure
-from .report.text import markdown, shown, times, unsure_mark
+from .report.text import markdown, shown, summary, times, unsure_mark
 
 RIVALS = ("numpy", "scipy", "torch")
 
@@ -50,20 +49,19 @@ def against_fastest(row: Row, seconds: Callable[[str], float]) -> Outcome:
     return Outcome(row.case.size, rival, seconds(rival), seconds(OURS))
 
 
-def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the geometric mean, the share won and the worst, as cells."""
-    worst = min(outcomes, key=lambda outcome: outcome.ratio)
-    won = sum(outcome.ratio >= 1 for outcome in outcomes)
-    mean = statistics.geometric_mean(outcome.ratio for outcome in outcomes)
-    return [times(mean), f"{won / len(outcomes):.0%}", f"{times(worst.ratio)} {worst.shape}"]
-
-
 def table(hot: dict[str, list[Outcome]], cold: dict[str, list[Outcome]]) -> str:
     """Return a line per kernel and type."""
     kinds = {name: outcomes for name, outcomes in (("hot", hot), ("cold", cold)) if outcomes}
     names = [f"{kind}: {text}" for kind in kinds for text in ("geometric mean", "won", "worst")]
     lines = [
-        [name, str(len(cold[name])), *(cell for of in kinds.values() for cell in summary(of[name]))]
+        [
+            *(name, str(len(cold[name]))),
+            *(
+                cell
+                for of in kinds.values()
+                for cell in summary([(o.ratio, o.shape) for o in of[name]])
+            ),
+        ]
         for name in cold
     ]
     return markdown(["", "draws", *names], lines)
@@ -96,14 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kernel in options.kernels
         for dtype in (kernel != "solve" and options.dtypes) or DTYPES[kernel]
     }
+    names = list(streams)
     contenders = [OURS, *(name for name in RIVALS if INSTALLED[name])]
     hot: dict[str, list[Outcome]] = {}
     cold: dict[str, list[Outcome]] = {}
     peaks = Peaks()
     try:
-        for draw in range(options.draws):
-            name = list(streams)[draw % len(streams)]
-            case = next(streams[name])
+        for stream, case in deal(list(streams.values()), options.draws):
+            name = names[stream]
             row = measure(
                 *(case, options.threads, options.rounds, peaks, contenders),
                 bursts=not options.cold,

@@ -4,9 +4,10 @@ A draw with more than MOST_VALUES values or MOST_OPERATIONS operations is drawn 
 takes some hundred milliseconds at most and every copy fits in memory.
 """
 
+import dataclasses
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -63,4 +64,12 @@ def drawn_cases(kernel: str, dtype: str, seed: int) -> Iterator[Case]:
     while True:
         case, values = draw_case(kernel, dtype, lambda bounds: log_uniform(random, bounds))
         if values <= MOST_VALUES and case.operations <= MOST_OPERATIONS:
-            yield case
+            # The competitors are the same for all types.
+            yield dataclasses.replace(case, of_bytes={})
+
+
+def deal(streams: Sequence[Iterator[Case]], draws: int) -> Iterator[tuple[int, Case]]:
+    """Yield so many cases, from each stream in turn, with the number of their stream."""
+    for draw in range(draws):
+        stream = draw % len(streams)
+        yield stream, next(streams[stream])

@@ -56,9 +56,9 @@ _peaks = Peaks()
 
 
 @functools.lru_cache(maxsize=1)  # the contenders of a case are consecutive tests
-def _row_of(case: Case, n_threads: int, *, bursts: bool) -> Row:
+def _row_of(case: Case, n_threads: int) -> Row:
     try:
-        return measure(case, n_threads, None, _peaks, bursts=bursts)
+        return measure(case, n_threads, None, _peaks)
     finally:
         case.release()
 
@@ -71,12 +71,15 @@ def record_case(
     contender: str,
     *,
     cold: bool = False,
+    seed: int | None = None,
 ) -> None:
-    """Record a contender of a case, in bursts or cold; the first one asked for measures them all."""
-    row = _row_of(case, n_threads, bursts=not cold)
+    """Record a contender of a case, in bursts or cold; the first one asked for measures them all, in both ways."""
+    row = _row_of(case, n_threads)
     record(
         benchmark,
-        group_of(case, n_threads) + ", after a pause" * cold,
+        group_of(case, n_threads)
+        + ("" if seed is None else f", seed {seed}")
+        + ", after a pause" * cold,
         contender,
         (row.cold if cold else row.samples)[contender],
         suite=suite,
@@ -87,5 +90,6 @@ def record_case(
         error=row.errors.get(contender),
         part_of_peak=row.part_of_peak(_peaks) if contender == OURS and not cold else None,
         cold=cold or None,
+        seed=seed,
         floors=row.floors if contender == BARE and row.floors else None,
     )

@@ -17,12 +17,12 @@ from .case import Call, Case
 from .libraries import PAUSE_SECONDS, limited
 from .peaks import Peaks
 
-SAMPLE_SECONDS = 0.005
+SAMPLE_SECONDS = 0.0005 if SMALL else 0.005
 """The calls of a burst take this long together."""
 BUDGET_SECONDS = 0.0 if SMALL else 2.0
 """Time for the rounds of a case, unless the fewest rounds take longer."""
 FEWEST_ROUNDS = 1 if SMALL else 5
-MOST_TRIALS = 50
+MOST_TRIALS = 2 if SMALL else 50
 """Calls of a form, at most, before the fastest is chosen."""
 LONG_SECONDS = 0.2
 """A first call that takes longer decides alone how fast a form is; it is hot and cold at once."""

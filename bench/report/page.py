@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..contenders import ADAM, ALGORITHM_2, COMPILED_ADAM, NUMKONG, OURS, TABLE_MLP
 from .results import NOISY, UNSURE, Group, Result, Run, moved
-from .text import shown, times, times_floors
+from .text import shown, summary, times, times_floors
 
 HEADLINES = (
     (
@@ -58,6 +58,16 @@ SUITES = {
         "After a pause",
         "The first call after a pause of 40 ms, when the threads of every library sleep. Ratios are of the medians: "
         "the best time would hide threads that wake late.",
+    ),
+    "random shapes": (
+        "Random shapes",
+        "Shapes drawn at random, log-uniform: rows from 32 to 200,000, columns and unknowns from 4 to 1,500, right "
+        "sides from 1 to 300. The ratio of a shape is that to its strongest rival of NumPy, SciPy and PyTorch; cold: "
+        "of the median first calls after a pause of 40 ms.",
+    ),
+    "loaded": (
+        "On a loaded machine",
+        "Beside busy loops, and several processes at once; medians.",
     ),
     "levels": (
         "Instruction sets",
@@ -211,6 +221,30 @@ def long_table(
             )
 
 
+def summary_table(
+    section: Section, groups: Sequence[Group], doubted: dict[tuple[str, str], str]
+) -> None:
+    """Fill a line per kernel, hot and cold."""
+    kinds: dict[tuple[str, bool], list[tuple[Group, str]]] = {}
+    for group in groups:
+        info = group.results[OURS].info
+        if rival := group.strongest:
+            kind = info["kernel"], info.get("cold", False)
+            kinds.setdefault(kind, []).append((group, rival))
+    section.names = ["", "shapes", "uncertain", "geometric mean", "won", "worst"]
+    section.lines = [
+        [
+            f"{kernel}, {'cold' if cold else 'hot'}",
+            str(len(of_kind)),
+            str(sum((group.name, name) in doubted for group, name in of_kind)),
+            *summary(
+                [(group.ratio(name) or 0, f"{name}: {group.name}") for group, name in of_kind]
+            ),
+        ]
+        for (kernel, cold), of_kind in kinds.items()
+    ]
+
+
 def details(result: Result) -> Iterator[str]:
     """Yield what a row tells besides its seconds."""
     info = result.info
@@ -289,6 +323,9 @@ def of_suite(
     title, text = SUITES[suite]
     groups = run.of_suite(suite)
     section = Section(title, text, pictures=[name for name in drawn if shows(name, suite)])
+    if suite == "random shapes":
+        summary_table(section, groups, doubted)
+        return section
     (wide_table if suite in WIDE else long_table)(section, groups, doubted)
     reasons = [(key, why) for key, why in doubted.items() if key[0] in {g.name for g in groups}]
     section.notes = [f"{UNSURE} {group}, {name}: {why}" for (group, name), why in reasons]
