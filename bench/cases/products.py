@@ -10,6 +10,7 @@ import numpy as np
 
 import bpls_fast as bf
 from bpls_fast import _core
+from bpls_fast.kernels import linear_bytes
 
 from ..contenders import NUMKONG, NUMKONG_TRANSPOSING
 from ..measure.case import Array, Call, Case, relative_error
@@ -179,7 +180,7 @@ def cross_case(
 
 def integer_product(A: Array, W: Array, units: Array, floats: Array, n_threads: int) -> Array:
     if A.dtype == np.uint8:
-        return _core.linear_bytes(A, W, units, n_threads)
+        return linear_bytes(A, W, units, n_threads=n_threads)
     return bf.linear(A, floats, n_threads=n_threads)
 
 
