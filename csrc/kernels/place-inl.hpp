@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/product-inl.hpp"
+
 namespace bpls::kernels {
 namespace {
 
@@ -13,13 +15,20 @@ inline int first_column(int r, int diagonal) noexcept {
     return first > 0 ? first / V::lanes * V::lanes : 0;
 }
 
+inline void prefetch(const double* line) noexcept {
+    prefetch(reinterpret_cast<const unsigned char*>(line));
+}
+
 // Stores x[i] to row i of `out`: `rows` vectors of `columns` values, or as many as there are.
 template <class V>
 inline void store_block(const V (&x)[V::lanes], int rows, int columns, double* out,
-                        std::ptrdiff_t stride) noexcept {
+                        std::ptrdiff_t stride, std::ptrdiff_t ahead) noexcept {
     if (rows >= V::lanes && columns >= V::lanes) {
 #pragma GCC unroll 8
-        for (int i = 0; i < V::lanes; ++i) x[i].store(out + i * stride);
+        for (int i = 0; i < V::lanes; ++i) {
+            x[i].store(out + i * stride);
+            if (ahead != 0) prefetch(out + i * stride + ahead);
+        }
     } else {
         for (int i = 0; i < V::lanes && i < rows; ++i)
             if (columns >= V::lanes)
@@ -31,8 +40,8 @@ inline void store_block(const V (&x)[V::lanes], int rows, int columns, double* o
 
 template <class V>
 void place_sums(const double* sums, std::ptrdiff_t stride, int rows, int columns, int diagonal,
-                double offset, const double* column_sums, double* out,
-                std::ptrdiff_t out_stride) noexcept {
+                double offset, const double* column_sums, double* out, std::ptrdiff_t out_stride,
+                std::ptrdiff_t ahead) noexcept {
     const V factor = V::broadcast(offset);
     for (int r = 0; r < rows; ++r, sums += stride, out += out_stride) {
         int c = first_column<V>(r, diagonal);
@@ -40,7 +49,10 @@ void place_sums(const double* sums, std::ptrdiff_t stride, int rows, int columns
             const V x = V::load(sums + column);
             return offset == 0 ? x : x + factor * V::load(column_sums + column);
         };
-        for (; c + V::lanes <= columns; c += V::lanes) value(c).store(out + c);
+        for (; c + V::lanes <= columns; c += V::lanes) {
+            value(c).store(out + c);
+            if (ahead != 0) prefetch(out + c + ahead);
+        }
         if (c < columns) value(c).store_first(out + c, columns - c);
     }
 }
@@ -49,7 +61,7 @@ void place_sums(const double* sums, std::ptrdiff_t stride, int rows, int columns
 template <class V>
 void place_transposed(const double* sums, std::ptrdiff_t stride, int rows, int columns,
                       int diagonal, double offset, const double* column_sums, double* out,
-                      std::ptrdiff_t out_stride) noexcept {
+                      std::ptrdiff_t out_stride, std::ptrdiff_t ahead) noexcept {
     constexpr int lanes = V::lanes;
     const V factor = V::broadcast(offset);
     for (int c = 0; c < columns; c += lanes) {
@@ -63,7 +75,7 @@ void place_transposed(const double* sums, std::ptrdiff_t stride, int rows, int c
             double* const to = out + c * out_stride + r;
             const int columns_left = columns - c, rows_left = rows - r;
             if (r + diagonal < c) {
-                store_block(x, columns_left, rows_left, to, out_stride);
+                store_block(x, columns_left, rows_left, to, out_stride, ahead);
             } else {
                 // A block on the diagonal: its upper triangle, transposed.
                 for (int i = 0; i < lanes && i < columns_left; ++i) {

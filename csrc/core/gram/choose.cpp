@@ -4,7 +4,6 @@
 namespace bpls::gram_detail {
 namespace {
 
-constexpr std::size_t most_thin_columns = 4;
 // Packed rows beyond this do not stay in the caches that the threads share.
 constexpr std::size_t most_packed_bytes = 4u << 20;
 

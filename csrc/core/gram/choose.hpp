@@ -7,10 +7,13 @@ namespace bpls::gram_detail {
 
 enum class Way {
     narrow,   // both sides have few columns: rows are read in place, the sums stay in registers
-    thin,     // the left side has one to four columns: rows of the right side stream through
+    thin,     // the left side has few columns: rows of the right side stream through
     direct,   // all rows are packed at once; tiles go straight to the result
     blocked,  // row blocks are packed and summed one after the other, and added in order
 };
+
+// The most columns of the left side of a thin product.
+inline constexpr std::size_t most_thin_columns = 8;
 
 // leftᵀ right, where the left side is the narrower one.
 struct ProductShape {

@@ -13,6 +13,8 @@ namespace {
 // Rows of the result that an item of work computes: a multiple of every level's tiles and vectors, whose sums with one
 // panel stay in the first cache.
 constexpr std::size_t strip_rows = 64;
+// Rows of a result that is too large for the second cache.
+constexpr std::size_t large_result = 300;
 // The sums of a row with one panel, and room for a vector that begins with the panel's last column.
 constexpr std::size_t widest_row = kernels::max_panel_columns + kernels::max_lanes;
 
@@ -27,6 +29,17 @@ bool packs_left(const DirectProduct& task) noexcept {
     return task.symmetric == 0 || task.weight.has_value();
 }
 
+// Columns of the right side that tiles read in place, a multiple of the panels' width: of a matrix of the product's own type,
+// unless so many tiles share a panel that packing it pays.
+std::size_t in_place_columns(const DirectProduct& task) noexcept {
+    // Bytes: rows at multiples of this share a few cache sets.
+    constexpr std::ptrdiff_t colliding = 4096;
+    const auto width = static_cast<std::size_t>(task.product.panels.nr);
+    const bool in_place = task.symmetric == 0 && task.left.width() <= strip_rows &&
+                          right_in_place(task) && task.right.begin()->row_stride % colliding != 0;
+    return in_place ? task.right.width() / width * width : 0;
+}
+
 class Packed {
  public:
     explicit Packed(const DirectProduct& task)
@@ -35,16 +48,38 @@ class Packed {
           layout_(panels_, static_cast<int>(panel_rows(task))),
           set_rows_(panel_rows(task)),
           sets_((task.rows + set_rows_ - 1) / set_rows_),
+          in_place_(in_place_columns(task)),
           left_bytes_(packs_left(task) ? layout_.size(task.left.width()) : 0),
-          set_bytes_(left_bytes_ + layout_.size(task.right.width())),
+          set_bytes_(left_bytes_ + layout_.size(task.right.width() - in_place_)),
           sums_offset_(sets_ * set_bytes_),
           buffer_(sums_offset_ + layout_.padded(task.right.width()) * sizeof(double)) {}
 
     const PanelLayout& layout() const noexcept { return layout_; }
     std::size_t sets() const noexcept { return sets_; }
+    // The panels of the side that has more of them.
+    std::size_t panels() const noexcept {
+        return (set_bytes_ - left_bytes_ > left_bytes_ ? set_bytes_ - left_bytes_ : left_bytes_) /
+               layout_.bytes;
+    }
     int steps(std::size_t set) const noexcept { return steps_of(panels_, rows_of(set)); }
     unsigned char* left(std::size_t set) noexcept { return buffer_.data() + set * set_bytes_; }
-    unsigned char* right(std::size_t set) noexcept { return left(set) + left_bytes_; }
+    // The values of some rows of the right side from column `from` on, and the elements from one row to the next.
+    const unsigned char* right(std::size_t set, std::size_t from) noexcept {
+        return from < in_place_ ? task_.right.begin()->at(set * set_rows_, from)
+                                : layout_.column(right_panels(set), from - in_place_);
+    }
+    std::ptrdiff_t right_stride(std::size_t from) const noexcept {
+        return from < in_place_ ? task_.right.begin()->row_stride / panels_.element : panels_.nr;
+    }
+    // The lines that a tile fetches while it reads `values`: where rows are read in place, line `number` of the next panel.
+    Prefetch::Lines next(std::size_t from, std::size_t number,
+                         const unsigned char* values) noexcept {
+        if (from + 2 * layout_.width > in_place_) return {values, 0};
+        return {task_.right.begin()->at(0, 0) + (values - task_.right.begin()->at(0, 0)) +
+                    layout_.width * static_cast<std::size_t>(panels_.element) + number * cache_line,
+                task_.right.begin()->row_stride};
+    }
+    unsigned char* right_panels(std::size_t set) noexcept { return left(set) + left_bytes_; }
     // The sums of the right side's columns; only of products that subtract an offset from the left side.
     double* column_sums() noexcept {
         return reinterpret_cast<double*>(buffer_.data() + sums_offset_);
@@ -66,13 +101,13 @@ class Packed {
                     static_cast<std::size_t>(rows), 1, weights, 1);
             const double* weight = task_.weight ? weights : nullptr;
             if (left_bytes_ > 0)
-                pack_side(task_.left, panels, row, rows, task_.transposed ? weight : nullptr,
+                pack_side(task_.left, 0, panels, row, rows, task_.transposed ? weight : nullptr,
                           left(set));
-            pack_side(task_.right, panels, row, rows, task_.transposed ? nullptr : weight,
-                      right(set));
+            pack_side(task_.right, in_place_, panels, row, rows,
+                      task_.transposed ? nullptr : weight, right_panels(set));
             for (std::size_t p = panels.begin; offset != 0 && p < panels.end; ++p)
-                task_.product.column_sums(right(set) + p * layout_.bytes, steps_of(panels_, rows),
-                                          sums + p * layout_.width);
+                task_.product.column_sums(right_panels(set) + p * layout_.bytes,
+                                          steps_of(panels_, rows), sums + p * layout_.width);
         }
     }
 
@@ -81,16 +116,18 @@ class Packed {
         return static_cast<int>(std::min(set_rows_, task_.rows - set * set_rows_));
     }
 
-    void pack_side(const Columns& columns, Range panels, std::size_t row, int rows,
-                   const double* weight, unsigned char* to) const noexcept {
-        const Range range{panels.begin * layout_.width,
-                          std::min(panels.end * layout_.width, columns.width())};
-        if (range.begin >= range.end) return;
-        const std::size_t last = layout_.count(columns.width()) - 1;
+    // Packs the columns of some panels, of which the first holds column `first`.
+    void pack_side(const Columns& columns, std::size_t first, Range panels, std::size_t row,
+                   int rows, const double* weight, unsigned char* to) const noexcept {
+        const std::size_t width = columns.width() - first;
+        const Range packed{panels.begin * layout_.width,
+                           std::min(panels.end * layout_.width, width)};
+        if (packed.begin >= packed.end) return;
         // Tiles also read the lanes after the last column.
-        if (last < panels.end && columns.width() % layout_.width != 0)
-            std::memset(to + last * layout_.bytes, 0, layout_.bytes);
-        pack_columns(layout_, columns, range, row, rows, weight, to, range.begin);
+        if (packed.end == width && width % layout_.width != 0)
+            std::memset(to + width / layout_.width * layout_.bytes, 0, layout_.bytes);
+        pack_columns(layout_, columns, {first + packed.begin, first + packed.end}, row, rows,
+                     weight, to, packed.begin);
     }
 
     const DirectProduct& task_;
@@ -98,6 +135,7 @@ class Packed {
     PanelLayout layout_;
     std::size_t set_rows_;
     std::size_t sets_;
+    std::size_t in_place_;  // columns of the right side that are not packed
     std::size_t left_bytes_;
     std::size_t set_bytes_;
     std::size_t sums_offset_;
@@ -122,7 +160,7 @@ class Strip {
         const std::size_t first = std::min(rows_.begin, task_.symmetric) / width_ * width_;
         for (std::size_t j = first; j < columns; j += width_) {
             const Range panel{j, std::min(j + width_, columns)};
-            std::fill_n(sums_, strip_rows * stride_, 0.0);
+            std::fill_n(sums_, round_up(rows_.size(), mr_) * stride_, 0.0);
             for (std::size_t set = 0; set < packed_.sets(); ++set) add(panel, set);
             place(panel);
         }
@@ -131,18 +169,20 @@ class Strip {
  private:
     void add(Range panel, std::size_t set) noexcept {
         const PanelLayout& layout = packed_.layout();
-        unsigned char* const right = packed_.right(set);
-        unsigned char* const left = packs_left(task_) ? packed_.left(set) : right;
+        unsigned char* const left =
+            packs_left(task_) ? packed_.left(set) : packed_.right_panels(set);
         const int steps = packed_.steps(set);
         for (std::size_t i = rows_.begin; i < rows_.end; i += mr_) {
             const std::size_t wanted = std::max(panel.begin, std::min(i, task_.symmetric));
             if (wanted >= panel.end) break;
             const std::size_t from = wanted / lanes_ * lanes_;
             const std::size_t vectors = (panel.end - from + lanes_ - 1) / lanes_;
-            const unsigned char* values = layout.column(right, from);
-            product_.tile[vectors - 1](layout.column(left, i), values, product_.panels.nr, steps,
-                                       sums_ + (i - rows_.begin) * stride_ + (from - panel.begin),
-                                       static_cast<std::ptrdiff_t>(stride_), values, 0);
+            const unsigned char* values = packed_.right(set, from);
+            const auto lines = packed_.next(from, (i - rows_.begin) / mr_, values);
+            product_.tile[vectors - 1](
+                layout.column(left, i), values, packed_.right_stride(from), steps,
+                sums_ + (i - rows_.begin) * stride_ + (from - panel.begin),
+                static_cast<std::ptrdiff_t>(stride_), lines.first, lines.stride);
         }
     }
 
@@ -152,28 +192,31 @@ class Strip {
         const Range of_G{panel.begin, std::min(panel.end, symmetric)};
         if (of_G.begin < of_G.end) {
             const int diagonal = static_cast<int>(i) - static_cast<int>(panel.begin);
+            // Lines of a large result come from memory: they are fetched while the next panel is multiplied.
+            const std::size_t next =
+                symmetric >= large_result && panel.end + width_ <= symmetric ? width_ : 0;
             place(table().place, panel, of_G, diagonal, task_.G + i * symmetric + of_G.begin,
-                  symmetric);
+                  symmetric, next);
             place(table().place_transposed, panel, of_G, diagonal,
-                  task_.G + of_G.begin * symmetric + i, symmetric);
+                  task_.G + of_G.begin * symmetric + i, symmetric, next * symmetric);
         }
         const Range of_C{std::max(panel.begin, symmetric), panel.end};
         if (of_C.begin >= of_C.end) return;
         const std::size_t column = of_C.begin - symmetric, stride = task_.C_stride;
         if (task_.transposed)
             place(table().place_transposed, panel, of_C, kernels::no_diagonal,
-                  task_.C + column * stride + i, stride);
+                  task_.C + column * stride + i, stride, 0);
         else
             place(table().place, panel, of_C, kernels::no_diagonal, task_.C + i * stride + column,
-                  stride);
+                  stride, 0);
     }
 
     void place(kernels::PlaceSums kernel, Range panel, Range columns, int diagonal, double* out,
-               std::size_t out_stride) noexcept {
+               std::size_t out_stride, std::size_t ahead) noexcept {
         kernel(sums_ + (columns.begin - panel.begin), static_cast<std::ptrdiff_t>(stride_),
                static_cast<int>(rows_.size()), static_cast<int>(columns.size()), diagonal,
                product_.left_offset, packed_.column_sums() + columns.begin, out,
-               static_cast<std::ptrdiff_t>(out_stride));
+               static_cast<std::ptrdiff_t>(out_stride), static_cast<std::ptrdiff_t>(ahead));
     }
 
     const DirectProduct& task_;
@@ -188,6 +231,13 @@ class Strip {
 };
 
 }  // namespace
+
+bool right_in_place(const DirectProduct& task) noexcept {
+    const ConstMatrix& first = *task.right.begin();
+    const bool weighted = task.weight && !task.transposed;
+    return !weighted && task.right.end() - task.right.begin() == 1 && is_float(first.dtype) &&
+           size_of(first.dtype) == task.product.panels.element && readable_in_place(first);
+}
 
 void multiply_directly(const DirectProduct& task, int n_threads) {
     const std::size_t height = task.left.width(), width = task.right.width();
