@@ -9,11 +9,12 @@ constexpr std::size_t most_packed_bytes = 4u << 20;
 
 }  // namespace
 
-Way choose_way(const ProductShape& shape, const Vectors& vectors) noexcept {
-    if (shape.right <= vectors.most * vectors.lanes) return Way::narrow;
+Way choose_way(const ProductShape& shape, const Arithmetic& arithmetic) noexcept {
+    if (shape.right <= arithmetic.narrow_columns) return Way::narrow;
     if (shape.left <= most_thin_columns && !shape.symmetric && shape.in_place) return Way::thin;
     const std::size_t columns = shape.right + (shape.symmetric ? 0 : shape.left);
-    return shape.rows * columns * vectors.element <= most_packed_bytes ? Way::direct : Way::blocked;
+    return shape.rows * columns * arithmetic.value_bytes <= most_packed_bytes ? Way::direct
+                                                                              : Way::blocked;
 }
 
 }  // namespace bpls::gram_detail

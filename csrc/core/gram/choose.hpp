@@ -24,13 +24,12 @@ struct ProductShape {
     bool in_place;      // the right side can be read where it is
 };
 
-// What the choice depends on besides the shape: the product's arithmetic.
-struct Vectors {
-    std::size_t lanes;
-    std::size_t most;     // in a tile
-    std::size_t element;  // bytes of a packed value
+// What the choice depends on besides the shape: the product's arithmetic at the active level.
+struct Arithmetic {
+    std::size_t narrow_columns;  // the most of a narrow product
+    std::size_t value_bytes;     // of a packed value
 };
 
-Way choose_way(const ProductShape& shape, const Vectors& vectors) noexcept;
+Way choose_way(const ProductShape& shape, const Arithmetic& arithmetic) noexcept;
 
 }  // namespace bpls::gram_detail

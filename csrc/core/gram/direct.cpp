@@ -73,11 +73,10 @@ class Packed {
     }
     // The lines that a tile fetches while it reads `values`: where rows are read in place, line `number` of the next panel.
     Prefetch::Lines next(std::size_t from, std::size_t number,
-                         const unsigned char* values) noexcept {
+                         const unsigned char* values) const noexcept {
         if (from + 2 * layout_.width > in_place_) return {values, 0};
-        return {task_.right.begin()->at(0, 0) + (values - task_.right.begin()->at(0, 0)) +
-                    layout_.width * static_cast<std::size_t>(panels_.element) + number * cache_line,
-                task_.right.begin()->row_stride};
+        const std::size_t panel = layout_.width * static_cast<std::size_t>(panels_.element);
+        return {values + panel + number * cache_line, task_.right.begin()->row_stride};
     }
     unsigned char* right_panels(std::size_t set) noexcept { return left(set) + left_bytes_; }
     // The sums of the right side's columns; only of products that subtract an offset from the left side.

@@ -143,20 +143,19 @@ DirectProduct direct_gram(const ConstMatrix& A, const std::optional<ConstMatrix>
 }
 
 Way way_of(const DirectProduct& task) noexcept {
-    const kernels::Product& product = task.product;
-    const bool narrow_in_double = &product == &table().f64;
-    const ProductShape shape{.rows = task.rows,
-                             .left = task.left.width(),
-                             .right = task.right.width(),
-                             .symmetric = task.symmetric > 0,
-                             .in_place = right_in_place(task)};
-    const auto element =
-        static_cast<std::size_t>(product.panels.element / product.panels.step_rows);
-    if (narrow_in_double)
-        return choose_way(shape, {static_cast<std::size_t>(table().narrow_f64.lanes),
-                                  static_cast<std::size_t>(table().narrow_f64.nv), element});
-    return choose_way(shape, {static_cast<std::size_t>(table().narrow_f32.lanes),
-                              static_cast<std::size_t>(table().narrow_f32.nv), element});
+    const kernels::Panels& panels = task.product.panels;
+    const bool in_double = &task.product == &table().f64;
+    const int lanes = in_double ? table().narrow_f64.lanes : table().narrow_f32.lanes;
+    const int tile = in_double ? table().narrow_f64.nv : table().narrow_f32.nv;
+    // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
+    const bool of_bytes = &task.product == &table().u8;
+    return choose_way({.rows = task.rows,
+                       .left = task.left.width(),
+                       .right = task.right.width(),
+                       .symmetric = task.symmetric > 0,
+                       .in_place = right_in_place(task)},
+                      {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+                       .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows)});
 }
 
 // Computes a product unless it is one for row blocks. Returns whether it did.

@@ -66,11 +66,21 @@ class SideRows {
         const auto stride = static_cast<std::size_t>(stride_);
         if (stride > width()) std::fill_n(room, count * stride, T(0));
         T* to = room;
-        for (const ConstMatrix& part : *columns_) {
+        const auto copy = [&](const ConstMatrix& part, std::size_t rows,
+                              std::size_t cols) noexcept {
             dense_kernels<T>().copy_rows[part.dtype](part.at(row, 0), part.row_stride,
-                                                     part.col_stride, count, part.cols, to, stride);
-            to += part.cols;
-        }
+                                                     part.col_stride, rows, cols, to, stride);
+        };
+        const ConstMatrix& first = *columns_->begin();
+        // Contiguous rows are copied as one: short ones cost much more.
+        if (stride == first.cols && first.col_stride == size_of(first.dtype) &&
+            first.row_stride == first.col_stride * static_cast<std::ptrdiff_t>(first.cols))
+            copy(first, 1, count * stride);
+        else
+            for (const ConstMatrix& part : *columns_) {
+                copy(part, count, part.cols);
+                to += part.cols;
+            }
         if (weight_) apply_weights(row, count, room);
         return room;
     }
