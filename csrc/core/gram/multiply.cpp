@@ -40,8 +40,8 @@ class GroupProduct {
           row_(packed.row),
           steps_(steps_of(product_.panels, packed.rows)),
           lanes_(static_cast<std::size_t>(product_.lanes)),
-          left_panels_(block_.packs_left ? sums.left_panels(packed.set)
-                                         : sums.right_panels(packed.set)),
+          left_panels_(block_.has_left ? sums.left_panels(packed.set)
+                                       : sums.right_panels(packed.set)),
           right_panels_(sums.right_panels(packed.set)) {}
 
     void add(NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
@@ -92,7 +92,7 @@ class GroupProduct {
             }
             const unsigned char* left = block_.layout.column(left_panels_, i);
             const int vectors = vectors_from(from) - 1;
-            double* out = sums_.product_at(i, from);
+            void* out = sums_.product_at(i, from);
             if (count == steps_)
                 tile_for(product_, left_.end - i, vectors)(left, values, stride, steps_, out,
                                                            product_.panels.nr, lines.first,

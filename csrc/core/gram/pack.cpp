@@ -19,7 +19,8 @@ void clear_products(const PartialSums& sums, std::size_t left) noexcept {
     const std::size_t columns = block.layout.padded(block.right.size()), width = block.layout.width;
     for (std::size_t i = 0; i < left; i += block.mr) {
         const std::size_t first = block.diagonal ? i / width * width : 0;
-        std::fill_n(sums.product_at(i, first), block.mr * (columns - first), 0.0);
+        std::memset(sums.product_at(i, first), 0,
+                    block.mr * (columns - first) * block.task->product.sum_bytes());
     }
 }
 
@@ -78,6 +79,13 @@ void pack_rows(const PartialSums& sums, std::size_t set, std::size_t row, int ro
                       left_panels);
         pack_side(task.right, sums.nonzero.right, right, task.transposed ? nullptr : weight,
                   right_panels);
+    }
+    if (task.product.left_offset != 0) {
+        const unsigned char* from = block.packs_left ? left_panels : right_panels;
+        for (std::size_t at = 0; at < sums.left_columns(); at += layout.width) {
+            const std::size_t panel = at / layout.width * layout.bytes;
+            task.product.subtract_offset(from + panel, steps_of(panels, rows), left_panels + panel);
+        }
     }
     if (!block.sums_columns()) return;
     unsigned char* panel = task.transposed ? left_panels : right_panels;
