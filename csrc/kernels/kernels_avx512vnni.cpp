@@ -1,12 +1,11 @@
-// AVX-512 with VNNI: the tiles of AVX-512, and products of bytes by VNNI, which needs the wider tiles: two products and two
-// reads start in a cycle.
+// AVX-512 with VNNI: the tiles of AVX-512, and products of bytes by VNNI.
 #include "kernels/simd_avx512vnni.hpp"
 #include "kernels/table-inl.hpp"
 
 namespace bpls::kernels {
 
 constinit const Table avx512vnni = make_table<Shapes{
-    .f32_mr = 16, .f64_mr = 8, .nv = 1, .linear_mr = 8, .linear_nv = 2, .batch_nv = 3}>(
+    .f32_mr = 8, .f64_mr = 8, .nv = 3, .linear_mr = 8, .linear_nv = 2, .batch_nv = 3}>(
     quads_product<ByteProducts, 8, 3>(), bytes<ByteQuads, 8>());
 
 }  // namespace bpls::kernels

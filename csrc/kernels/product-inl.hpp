@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/lists-inl.hpp"
+#include "kernels/place-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
@@ -313,7 +314,9 @@ constexpr Product product(const Panels& panels) noexcept {
             &nonzero_steps<V>,
             &column_sums<V, nv>,
             left_offset == 0 ? nullptr : &subtract_128<nr>,
-            &add_sums<typename V::Sum, left_offset>};
+            &add_sums<typename V::Sum, left_offset>,
+            &place_sums<F64, typename V::Sum>,
+            &place_transposed<F64, typename V::Sum>};
 }
 
 template <class V, int mr, int nv>

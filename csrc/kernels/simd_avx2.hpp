@@ -49,6 +49,9 @@ struct F64 {
     }
 
     static F64 load(const float* p) noexcept { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+    static F64 load(const std::int32_t* p) noexcept {
+        return {_mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+    }
     // A vector with the lanes value(0), value(1), ...
     template <class F>
     static F64 each(F value) noexcept {

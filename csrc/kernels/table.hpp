@@ -91,6 +91,18 @@ struct Panels {
 // The most vectors in a row of any level's panels. A level with fewer is never asked for more.
 inline constexpr int max_vectors = 3;
 
+// The most columns of any level's panels: vectors of sixteen.
+inline constexpr int max_panel_columns = 16 * max_vectors;
+
+// out[i * out_stride + j] = sums[i * stride + j] + offset · column_sums[j] for `rows` x `columns` sums, or, transposed,
+// out[j * out_stride + i]. `diagonal` is the column of the sums that meets row 0 on the diagonal of a symmetric matrix, a multiple
+// of max_lanes: below the diagonal nothing is read, and of the blocks on it the part below is what the transposed call
+// writes. no_diagonal reads everything. `sums`, which are a tile's, and `column_sums` have room for whole vectors.
+using PlaceSums = void (*)(const void* sums, std::ptrdiff_t stride, int rows, int columns,
+                           int diagonal, double offset, const double* column_sums, double* out,
+                           std::ptrdiff_t out_stride) noexcept;
+inline constexpr int no_diagonal = -(1 << 20);
+
 // A product of packed panels in one arithmetic.
 struct Product {
     Panels panels;
@@ -105,6 +117,8 @@ struct Product {
     ColumnSums column_sums;
     SubtractOffset subtract_offset;  // null if the offset is 0
     AddSums add_sums;
+    PlaceSums place;
+    PlaceSums place_transposed;
 
     std::size_t sum_bytes() const noexcept {
         return integer_sums ? sizeof(std::int32_t) : sizeof(double);

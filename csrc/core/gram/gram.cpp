@@ -3,12 +3,14 @@
 #include "bpls/gram.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/dispatch.hpp"
+#include "core/gram/direct.hpp"
 #include "core/gram/finish.hpp"
 #include "core/gram/ordered_pass.hpp"
 
@@ -16,6 +18,14 @@ namespace bpls {
 namespace {
 
 using namespace gram_detail;
+
+std::size_t direct_limit() {
+    static const std::size_t limit = [] {
+        const char* e = std::getenv("DIRECT");
+        return e ? std::size_t(atol(e)) : std::size_t(4) << 20;
+    }();
+    return limit;
+}
 
 // The arithmetic that represents both matrices exactly: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
@@ -85,6 +95,60 @@ std::vector<ProductTask> gram_tasks(const ConstMatrix& A, const std::optional<Co
     return tasks;
 }
 
+// A column of ones of A's type.
+ConstMatrix ones(const ConstMatrix& A) noexcept {
+    static constexpr std::uint8_t byte = 1;
+    static constexpr float single = 1;
+    static constexpr double number = 1;
+    const void* one = A.dtype == DType::u8    ? static_cast<const void*>(&byte)
+                      : A.dtype == DType::f32 ? static_cast<const void*>(&single)
+                                              : static_cast<const void*>(&number);
+    return {static_cast<const unsigned char*>(one), A.dtype, A.rows, 1, 0, 0};
+}
+
+Columns with_bias(const ConstMatrix& A, bool bias) noexcept {
+    Columns columns;
+    columns.append(A);
+    if (bias) columns.append(ones(A));
+    return columns;
+}
+
+// C = [A 1]ᵀWD. The wider matrix is on the right, where tiles are wide.
+DirectProduct direct_cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options,
+                           double* C) {
+    Columns left = with_bias(A, options.bias), right = Columns().append(D);
+    const bool transposed = right.width() < left.width();
+    if (transposed) std::swap(left, right);
+    return {.product = float_product(A.dtype, D.dtype),
+            .left = left,
+            .right = right,
+            .symmetric = 0,
+            .rows = A.rows,
+            .weight = options.sample_weight,
+            .G = nullptr,
+            .C = C,
+            .C_stride = D.cols,
+            .transposed = transposed};
+}
+
+// G = [A 1]ᵀW[A 1], and C = [A 1]ᵀWB if B needs the same arithmetic.
+DirectProduct direct_gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B,
+                          const GramOptions& options, double* G, double* C) {
+    const Columns left = with_bias(A, options.bias);
+    DirectProduct task{.product = gram_product(A.dtype, options.sample_weight.has_value()),
+                       .left = left,
+                       .right = left,
+                       .symmetric = left.width(),
+                       .rows = A.rows,
+                       .weight = options.sample_weight,
+                       .G = G,
+                       .C = C,
+                       .C_stride = B ? B->cols : 0,
+                       .transposed = false};
+    if (B && &float_product(A.dtype, B->dtype) == &task.product) task.right.append(*B);
+    return task;
+}
+
 // `name` is what the caller calls B.
 void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
            const GramOptions& options) {
@@ -103,6 +167,20 @@ void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
     check(A, B ? &*B : nullptr, "B", options);
+    if (!options.center) {
+        const DirectProduct task = direct_gram(A, B, options, G, C);
+        if (packed_bytes(task) <= direct_limit() &&
+            (!task.product.integer_sums || A.rows <= kernels::integer_sum_rows)) {
+            multiply_directly(task, options.n_threads);
+            if (B && task.right.width() == task.left.width())
+                multiply_directly(direct_cross(A, *B, options, C), options.n_threads);
+            if (options.scale.empty()) return;
+            scale_columns_of_A({G, A.cols, task.symmetric, C, B ? B->cols : 0, nullptr, nullptr, 0},
+                               options.scale);
+            mirror(G, task.symmetric, options.n_threads);
+            return;
+        }
+    }
     const auto& weight = options.sample_weight;
     const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
     std::vector<double> column_sums(options.bias || options.center ? n + m : 0);
@@ -129,6 +207,13 @@ void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& option
     if (options.center)
         throw std::invalid_argument("center is true; expected false, cross() does not centre");
     const std::size_t m = D.cols;
+    const DirectProduct task = direct_cross(A, D, options, C);
+    if (packed_bytes(task) <= direct_limit()) {
+        multiply_directly(task, options.n_threads);
+        for (std::size_t i = 0; i < options.scale.size(); ++i)
+            scale_row(options.scale[i], C + i * m, m);
+        return;
+    }
     std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
     ordered_pass(
         A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},

@@ -1,0 +1,237 @@
+// A pass that packs all rows, then one that multiplies strips of the result; threads share the panels.
+#include "core/gram/direct.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/dispatch.hpp"
+#include "core/threads.hpp"
+
+namespace bpls::gram_detail {
+namespace {
+
+// Rows of the result that an item of work computes: a multiple of every level's tiles and vectors, whose sums with one
+// panel stay in the first cache.
+constexpr std::size_t strip_rows = 64;
+// The sums of a row with one panel, and room for a vector that begins with the panel's last column.
+constexpr std::size_t widest_row = kernels::max_panel_columns + kernels::max_lanes;
+
+std::size_t panel_rows(const DirectProduct& task) noexcept {
+    return std::clamp<std::size_t>(task.rows, 1,
+                                   static_cast<std::size_t>(task.product.panels.block_rows));
+}
+
+// The columns of the left side are packed where the panels of the right side do not hold them: row weights are packed into
+// the right side only.
+bool packs_left(const DirectProduct& task) noexcept {
+    return task.symmetric == 0 || task.weight.has_value();
+}
+
+// The left side has panels of its own.
+bool has_left(const DirectProduct& task) noexcept {
+    return packs_left(task) || task.product.left_offset != 0;
+}
+
+class Packed {
+ public:
+    explicit Packed(const DirectProduct& task)
+        : task_(task),
+          panels_(task.product.panels),
+          layout_(panels_, static_cast<int>(panel_rows(task))),
+          set_rows_(panel_rows(task)),
+          sets_((task.rows + set_rows_ - 1) / set_rows_),
+          left_bytes_(has_left(task) ? layout_.size(task.left.width()) : 0),
+          set_bytes_(left_bytes_ + layout_.size(task.right.width())),
+          sums_offset_(sets_ * set_bytes_),
+          buffer_(sums_offset_ + layout_.padded(task.right.width()) * sizeof(double)) {}
+
+    const PanelLayout& layout() const noexcept { return layout_; }
+    std::size_t sets() const noexcept { return sets_; }
+    int steps(std::size_t set) const noexcept { return steps_of(panels_, rows_of(set)); }
+    unsigned char* left(std::size_t set) noexcept { return buffer_.data() + set * set_bytes_; }
+    unsigned char* right(std::size_t set) noexcept { return left(set) + left_bytes_; }
+    // The sums of the right side's columns; only of products that subtract an offset from the left side.
+    double* column_sums() noexcept {
+        return reinterpret_cast<double*>(buffer_.data() + sums_offset_);
+    }
+
+    // Packs some whole panels of the right side, and of the left one.
+    void pack(Range panels) noexcept {
+        double* const sums = column_sums();
+        const double offset = task_.product.left_offset;
+        if (offset != 0)
+            std::fill(sums + panels.begin * layout_.width, sums + panels.end * layout_.width, 0.0);
+        double weights[kernels::integer_block_rows];
+        for (std::size_t set = 0; set < sets_; ++set) {
+            const std::size_t row = set * set_rows_;
+            const int rows = rows_of(set);
+            if (task_.weight)
+                table().dense_f64.copy_rows[task_.weight->dtype](
+                    task_.weight->at(row, 0), task_.weight->row_stride, task_.weight->col_stride,
+                    static_cast<std::size_t>(rows), 1, weights, 1);
+            const double* weight = task_.weight ? weights : nullptr;
+            if (packs_left(task_))
+                pack_side(task_.left, panels, row, rows, task_.transposed ? weight : nullptr,
+                          left(set));
+            pack_side(task_.right, panels, row, rows, task_.transposed ? nullptr : weight,
+                      right(set));
+            if (offset != 0) subtract_offset(panels, set);
+        }
+    }
+
+ private:
+    int rows_of(std::size_t set) const noexcept {
+        return static_cast<int>(std::min(set_rows_, task_.rows - set * set_rows_));
+    }
+
+    void pack_side(const Columns& columns, Range panels, std::size_t row, int rows,
+                   const double* weight, unsigned char* to) const noexcept {
+        const Range range{panels.begin * layout_.width,
+                          std::min(panels.end * layout_.width, columns.width())};
+        if (range.begin >= range.end) return;
+        const std::size_t last = layout_.count(columns.width()) - 1;
+        // Tiles also read the lanes after the last column.
+        if (last < panels.end && columns.width() % layout_.width != 0)
+            std::memset(to + last * layout_.bytes, 0, layout_.bytes);
+        pack_columns(layout_, columns, range, row, rows, weight, to, range.begin);
+    }
+
+    // Products with an offset are symmetric: their left panels are made from the right ones.
+    void subtract_offset(Range panels, std::size_t set) noexcept {
+        for (std::size_t p = panels.begin; p < panels.end; ++p) {
+            const unsigned char* panel = right(set) + p * layout_.bytes;
+            task_.product.column_sums(panel, steps(set), column_sums() + p * layout_.width);
+            task_.product.subtract_offset(panel, steps(set), left(set) + p * layout_.bytes);
+        }
+    }
+
+    const DirectProduct& task_;
+    const kernels::Panels& panels_;
+    PanelLayout layout_;
+    std::size_t set_rows_;
+    std::size_t sets_;
+    std::size_t left_bytes_;
+    std::size_t set_bytes_;
+    std::size_t sums_offset_;
+    Buffer<unsigned char> buffer_;
+};
+
+// The rows of a strip of the result, multiplied panel by panel.
+class Strip {
+ public:
+    Strip(const DirectProduct& task, Packed& packed, Range rows) noexcept
+        : task_(task),
+          product_(task.product),
+          packed_(packed),
+          rows_(rows),
+          mr_(static_cast<std::size_t>(task.product.mr)),
+          lanes_(static_cast<std::size_t>(task.product.lanes)),
+          width_(packed.layout().width),
+          stride_(width_ + kernels::max_lanes),
+          sum_bytes_(task.product.sum_bytes()) {}
+
+    void multiply() noexcept {
+        const std::size_t columns = task_.right.width();
+        const std::size_t first = std::min(rows_.begin, task_.symmetric) / width_ * width_;
+        for (std::size_t j = first; j < columns; j += width_) {
+            const Range panel{j, std::min(j + width_, columns)};
+            std::memset(sums_, 0, strip_rows * stride_ * sum_bytes_);
+            for (std::size_t set = 0; set < packed_.sets(); ++set) add(panel, set);
+            place(panel);
+        }
+    }
+
+ private:
+    void add(Range panel, std::size_t set) noexcept {
+        const PanelLayout& layout = packed_.layout();
+        unsigned char* const right = packed_.right(set);
+        unsigned char* const left = has_left(task_) ? packed_.left(set) : right;
+        const int steps = packed_.steps(set);
+        for (std::size_t i = rows_.begin; i < rows_.end; i += mr_) {
+            const std::size_t wanted = std::max(panel.begin, std::min(i, task_.symmetric));
+            if (wanted >= panel.end) break;
+            const std::size_t from = wanted / lanes_ * lanes_;
+            const std::size_t vectors = (panel.end - from + lanes_ - 1) / lanes_;
+            const unsigned char* values = layout.column(right, from);
+            product_.tile[vectors - 1](layout.column(left, i), values, product_.panels.nr, steps,
+                                       sum_at(i - rows_.begin, from - panel.begin),
+                                       static_cast<std::ptrdiff_t>(stride_), values, 0);
+        }
+    }
+
+    // Moves the sums with a panel to the result.
+    void place(Range panel) noexcept {
+        const std::size_t symmetric = task_.symmetric, i = rows_.begin;
+        const Range of_G{panel.begin, std::min(panel.end, symmetric)};
+        if (of_G.begin < of_G.end) {
+            const int diagonal = static_cast<int>(i) - static_cast<int>(panel.begin);
+            place(product_.place, panel, of_G, diagonal, task_.G + i * symmetric + of_G.begin,
+                  symmetric);
+            place(product_.place_transposed, panel, of_G, diagonal,
+                  task_.G + of_G.begin * symmetric + i, symmetric);
+        }
+        const Range of_C{std::max(panel.begin, symmetric), panel.end};
+        if (of_C.begin >= of_C.end) return;
+        const std::size_t column = of_C.begin - symmetric, stride = task_.C_stride;
+        if (task_.transposed)
+            place(product_.place_transposed, panel, of_C, kernels::no_diagonal,
+                  task_.C + column * stride + i, stride);
+        else
+            place(product_.place, panel, of_C, kernels::no_diagonal, task_.C + i * stride + column,
+                  stride);
+    }
+
+    void place(kernels::PlaceSums kernel, Range panel, Range columns, int diagonal, double* out,
+               std::size_t out_stride) noexcept {
+        kernel(sum_at(0, columns.begin - panel.begin), static_cast<std::ptrdiff_t>(stride_),
+               static_cast<int>(rows_.size()), static_cast<int>(columns.size()), diagonal,
+               product_.left_offset, packed_.column_sums() + columns.begin, out,
+               static_cast<std::ptrdiff_t>(out_stride));
+    }
+
+    void* sum_at(std::size_t row, std::size_t column) noexcept {
+        return sums_ + (row * stride_ + column) * sum_bytes_;
+    }
+
+    const DirectProduct& task_;
+    const kernels::Product& product_;
+    Packed& packed_;
+    Range rows_;
+    std::size_t mr_;
+    std::size_t lanes_;
+    std::size_t width_;
+    std::size_t stride_;
+    std::size_t sum_bytes_;
+    alignas(cache_line) unsigned char sums_[strip_rows * widest_row * sizeof(double)];
+};
+
+}  // namespace
+
+std::size_t packed_bytes(const DirectProduct& task) noexcept {
+    const std::size_t columns = task.right.width() + (has_left(task) ? task.left.width() : 0);
+    return round_up(task.rows, static_cast<std::size_t>(task.product.panels.step_rows)) * columns *
+           static_cast<std::size_t>(task.product.panels.element) /
+           static_cast<std::size_t>(task.product.panels.step_rows);
+}
+
+void multiply_directly(const DirectProduct& task, int n_threads) {
+    const std::size_t height = task.left.width(), width = task.right.width();
+    const double products =
+        static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(task.rows);
+    const int threads = threads_for_work(n_threads, task.symmetric > 0 ? products / 2 : products);
+    Packed packed(task);
+    const std::size_t panels =
+        packed.layout().count(packs_left(task) ? std::max(height, width) : width);
+    const std::size_t share =
+        (panels + static_cast<std::size_t>(threads) - 1) / static_cast<std::size_t>(threads);
+    parallel_for(threads, (panels + share - 1) / share, [&](std::size_t item, int) noexcept {
+        packed.pack({item * share, std::min((item + 1) * share, panels)});
+    });
+    parallel_for(threads, (height + strip_rows - 1) / strip_rows,
+                 [&](std::size_t item, int) noexcept {
+                     const std::size_t begin = item * strip_rows;
+                     Strip(task, packed, {begin, std::min(begin + strip_rows, height)}).multiply();
+                 });
+}
+
+}  // namespace bpls::gram_detail
