@@ -49,22 +49,24 @@ void add_row(const ProductTask& task, std::size_t i, Range columns, const unsign
 void add_sums(const PartialSums& sums, Range rows) noexcept {
     const ResultBlock& block = sums.block;
     const ProductTask& task = *block.task;
+    const std::size_t first = sums.first_place();
     const double* column_sums = sums.column_sums();
     each_run(sums.nonzero.left, block.left, [&](Range run, std::size_t i) noexcept {
         each_run(sums.nonzero.right, block.right, [&](Range columns, std::size_t j) noexcept {
             const std::size_t end = std::min(run.end, rows.end);
             for (std::size_t r = std::max(run.begin, rows.begin); r < end; ++r)
-                each_panel(block.layout, columns, j, [&](Range part, std::size_t at) noexcept {
-                    add_row(task, r, part, sums.product_at(i + r - run.begin, at),
-                            column_sums + at);
-                });
+                each_panel(
+                    block.layout, columns, first + j, [&](Range part, std::size_t at) noexcept {
+                        add_row(task, r, part, sums.product_at(first + i + r - run.begin, at),
+                                column_sums + at);
+                    });
         });
     });
     if (!block.adds_column_sums || rows.begin > 0) return;
     each_run(sums.weighted_runs(), block.weighted_range(),
              [&](Range columns, std::size_t j) noexcept {
                  for (std::size_t c = columns.begin; c < columns.end; ++c)
-                     task.column_sums[c] += column_sums[j + c - columns.begin];
+                     task.column_sums[c] += column_sums[first + j + c - columns.begin];
              });
 }
 

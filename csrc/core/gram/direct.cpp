@@ -38,6 +38,8 @@ class Packed {
         : task_(task),
           panels_(task.product.panels),
           layout_(panels_, static_cast<int>(panel_rows(task))),
+          first_place_(task.symmetric == task.right.width() ? layout_.first_place(task.symmetric)
+                                                            : 0),
           set_rows_(panel_rows(task)),
           sets_((task.rows + set_rows_ - 1) / set_rows_),
           left_bytes_(has_left(task) ? layout_.size(task.left.width()) : 0),
@@ -46,6 +48,8 @@ class Packed {
           buffer_(sums_offset_ + layout_.padded(task.right.width()) * sizeof(double)) {}
 
     const PanelLayout& layout() const noexcept { return layout_; }
+    // The place of the first column in the panels of either side.
+    std::size_t first_place() const noexcept { return first_place_; }
     std::size_t sets() const noexcept { return sets_; }
     int steps(std::size_t set) const noexcept { return steps_of(panels_, rows_of(set)); }
     unsigned char* left(std::size_t set) noexcept { return buffer_.data() + set * set_bytes_; }
@@ -86,14 +90,17 @@ class Packed {
 
     void pack_side(const Columns& columns, Range panels, std::size_t row, int rows,
                    const double* weight, unsigned char* to) const noexcept {
-        const Range range{panels.begin * layout_.width,
-                          std::min(panels.end * layout_.width, columns.width())};
-        if (range.begin >= range.end) return;
-        const std::size_t last = layout_.count(columns.width()) - 1;
-        // Tiles also read the lanes after the last column.
-        if (last < panels.end && columns.width() % layout_.width != 0)
+        const std::size_t end = first_place_ + columns.width();
+        const Range places{std::max(panels.begin * layout_.width, first_place_),
+                           std::min(panels.end * layout_.width, end)};
+        if (places.begin >= places.end) return;
+        // Tiles also read the lanes before the first column and after the last one.
+        const std::size_t last = layout_.count(end) - 1;
+        if (panels.begin == 0 && first_place_ > 0) std::memset(to, 0, layout_.bytes);
+        if (last < panels.end && end % layout_.width != 0)
             std::memset(to + last * layout_.bytes, 0, layout_.bytes);
-        pack_columns(layout_, columns, range, row, rows, weight, to, range.begin);
+        pack_columns(layout_, columns, {places.begin - first_place_, places.end - first_place_},
+                     row, rows, weight, to, places.begin);
     }
 
     // Products with an offset are symmetric: their left panels are made from the right ones.
@@ -108,6 +115,7 @@ class Packed {
     const DirectProduct& task_;
     const kernels::Panels& panels_;
     PanelLayout layout_;
+    std::size_t first_place_;
     std::size_t set_rows_;
     std::size_t sets_;
     std::size_t left_bytes_;
@@ -116,7 +124,7 @@ class Packed {
     Buffer<unsigned char> buffer_;
 };
 
-// The rows of a strip of the result, multiplied panel by panel.
+// The rows of a strip of the result, multiplied panel by panel. Rows and columns are numbered by their places in the panels.
 class Strip {
  public:
     Strip(const DirectProduct& task, Packed& packed, Range rows) noexcept
@@ -124,6 +132,8 @@ class Strip {
           product_(task.product),
           packed_(packed),
           rows_(rows),
+          first_(packed.first_place()),
+          symmetric_end_(task.symmetric == 0 ? 0 : first_ + task.symmetric),
           mr_(static_cast<std::size_t>(task.product.mr)),
           lanes_(static_cast<std::size_t>(task.product.lanes)),
           width_(packed.layout().width),
@@ -131,10 +141,10 @@ class Strip {
           sum_bytes_(task.product.sum_bytes()) {}
 
     void multiply() noexcept {
-        const std::size_t columns = task_.right.width();
-        const std::size_t first = std::min(rows_.begin, task_.symmetric) / width_ * width_;
-        for (std::size_t j = first; j < columns; j += width_) {
-            const Range panel{j, std::min(j + width_, columns)};
+        const std::size_t end = first_ + task_.right.width();
+        const std::size_t begin = std::min(rows_.begin, symmetric_end_) / width_ * width_;
+        for (std::size_t j = begin; j < end; j += width_) {
+            const Range panel{j, std::min(j + width_, end)};
             std::memset(sums_, 0, strip_rows * stride_ * sum_bytes_);
             for (std::size_t set = 0; set < packed_.sets(); ++set) add(panel, set);
             place(panel);
@@ -148,7 +158,7 @@ class Strip {
         unsigned char* const left = has_left(task_) ? packed_.left(set) : right;
         const int steps = packed_.steps(set);
         for (std::size_t i = rows_.begin; i < rows_.end; i += mr_) {
-            const std::size_t wanted = std::max(panel.begin, std::min(i, task_.symmetric));
+            const std::size_t wanted = std::max(panel.begin, std::min(i, symmetric_end_));
             if (wanted >= panel.end) break;
             const std::size_t from = wanted / lanes_ * lanes_;
             const std::size_t vectors = (panel.end - from + lanes_ - 1) / lanes_;
@@ -161,18 +171,18 @@ class Strip {
 
     // Moves the sums with a panel to the result.
     void place(Range panel) noexcept {
-        const std::size_t symmetric = task_.symmetric, i = rows_.begin;
-        const Range of_G{panel.begin, std::min(panel.end, symmetric)};
+        const std::size_t symmetric = task_.symmetric, i = rows_.begin - first_;
+        const Range of_G{std::max(panel.begin, first_), std::min(panel.end, symmetric_end_)};
         if (of_G.begin < of_G.end) {
-            const int diagonal = static_cast<int>(i) - static_cast<int>(panel.begin);
-            place(product_.place, panel, of_G, diagonal, task_.G + i * symmetric + of_G.begin,
+            const std::size_t j = of_G.begin - first_;
+            const int diagonal = static_cast<int>(i) - static_cast<int>(j);
+            place(product_.place, panel, of_G, diagonal, task_.G + i * symmetric + j, symmetric);
+            place(product_.place_transposed, panel, of_G, diagonal, task_.G + j * symmetric + i,
                   symmetric);
-            place(product_.place_transposed, panel, of_G, diagonal,
-                  task_.G + of_G.begin * symmetric + i, symmetric);
         }
-        const Range of_C{std::max(panel.begin, symmetric), panel.end};
+        const Range of_C{std::max(panel.begin, symmetric_end_), panel.end};
         if (of_C.begin >= of_C.end) return;
-        const std::size_t column = of_C.begin - symmetric, stride = task_.C_stride;
+        const std::size_t column = of_C.begin - symmetric_end_, stride = task_.C_stride;
         if (task_.transposed)
             place(product_.place_transposed, panel, of_C, kernels::no_diagonal,
                   task_.C + column * stride + i, stride);
@@ -197,6 +207,8 @@ class Strip {
     const kernels::Product& product_;
     Packed& packed_;
     Range rows_;
+    std::size_t first_;
+    std::size_t symmetric_end_;
     std::size_t mr_;
     std::size_t lanes_;
     std::size_t width_;
@@ -229,8 +241,9 @@ void multiply_directly(const DirectProduct& task, int n_threads) {
     });
     parallel_for(threads, (height + strip_rows - 1) / strip_rows,
                  [&](std::size_t item, int) noexcept {
-                     const std::size_t begin = item * strip_rows;
-                     Strip(task, packed, {begin, std::min(begin + strip_rows, height)}).multiply();
+                     const std::size_t begin = packed.first_place() + item * strip_rows;
+                     const std::size_t end = packed.first_place() + height;
+                     Strip(task, packed, {begin, std::min(begin + strip_rows, end)}).multiply();
                  });
 }
 

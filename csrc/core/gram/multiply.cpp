@@ -144,14 +144,14 @@ void add_rows(const PartialSums& sums, std::size_t row, std::size_t rows,
     for (std::size_t set = 0; set < sets; ++set)
         pack_rows(sums, set, packed(set).row, packed(set).rows);
     Prefetch prefetch = next_rows(block, row + rows);
-    const std::size_t left = sums.left_columns(), right = sums.right_columns(),
-                      symmetric = sums.symmetric_columns();
+    const std::size_t first = sums.first_place(), left = sums.left_end(), right = sums.right_end(),
+                      symmetric = sums.symmetric_end();
     const std::size_t group = round_up(group_columns, block.layout.width);
     for (std::size_t j = 0; j < right; j += group)
         for (std::size_t i = 0; i < left; i += group)
             for (std::size_t set = 0; set < sets; ++set)
-                GroupProduct(sums, {i, std::min(i + group, left)}, {j, std::min(j + group, right)},
-                             symmetric, packed(set))
+                GroupProduct(sums, {std::max(first, i), std::min(i + group, left)},
+                             {j, std::min(j + group, right)}, symmetric, packed(set))
                     .add(nonzero_steps, prefetch);
 }
 

@@ -26,6 +26,7 @@ ResultBlock::ResultBlock(const ProductTask& of, std::size_t index, Range left_co
       panel_sets(1),
       in_place(0),
       diagonal(of.symmetric > 0 && left.begin == right.begin),
+      square(diagonal && right.end <= of.symmetric),
       // Row weights are packed into one side only.
       packs_left(!diagonal || of.weight),
       has_left(packs_left || of.product.left_offset != 0),

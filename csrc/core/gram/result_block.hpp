@@ -26,6 +26,7 @@ struct ResultBlock {
     std::size_t panel_sets;
     std::size_t in_place;  // columns of the right side that are read in place
     bool diagonal;         // the left side's columns are the right side's first
+    bool square;           // ... and there are no others
     bool packs_left;       // otherwise the left side's columns are those of the right side's panels
     bool has_left;         // the left side has panels of its own
     bool adds_column_sums;  // as one of the blocks that pack the weighted side does
@@ -54,7 +55,8 @@ struct ResultBlock {
     }
     // The sums of columns come first, then the products.
     std::size_t products() const noexcept {
-        return round_up(left.size(), mr) * layout.padded(right.size());
+        return (square ? layout.padded(left.size()) : round_up(left.size(), mr)) *
+               layout.padded(right.size());
     }
     std::size_t column_sums() const noexcept {
         return sums_columns() ? layout.padded(weighted_range().size()) : 0;
@@ -74,10 +76,18 @@ struct PartialSums {
     const NonzeroSides& nonzero;  // of the block's task in the row block
     unsigned char* scratch;
 
-    // Columns of the two sides that take part, and how many of the right side's are the left side's.
-    std::size_t left_columns() const noexcept { return columns_in(nonzero.left, block.left); }
-    std::size_t right_columns() const noexcept { return columns_in(nonzero.right, block.right); }
-    std::size_t symmetric_columns() const noexcept { return block.diagonal ? left_columns() : 0; }
+    // The places, in panels, of the columns that take part: from first_place() to the side's end. Up to symmetric_end() the
+    // right side's columns are the left side's.
+    std::size_t first_place() const noexcept {
+        return block.square ? block.layout.first_place(columns_in(nonzero.left, block.left)) : 0;
+    }
+    std::size_t left_end() const noexcept {
+        return first_place() + columns_in(nonzero.left, block.left);
+    }
+    std::size_t right_end() const noexcept {
+        return first_place() + columns_in(nonzero.right, block.right);
+    }
+    std::size_t symmetric_end() const noexcept { return block.diagonal ? left_end() : 0; }
     const Runs& weighted_runs() const noexcept {
         return block.task->transposed ? nonzero.left : nonzero.right;
     }
@@ -94,7 +104,7 @@ struct PartialSums {
     double* column_sums() const noexcept {
         return reinterpret_cast<double*>(scratch + block.sums_offset());
     }
-    // The product of column i of the left side and column j of the right one. The products of a tile are contiguous.
+    // The product of the columns at place i of the left side and place j of the right one. The products of a tile are contiguous.
     unsigned char* product_at(std::size_t i, std::size_t j) const noexcept {
         const std::size_t mr = block.mr, width = block.layout.width;
         const std::size_t place = i / mr * mr * block.layout.padded(block.right.size()) +
