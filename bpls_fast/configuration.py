@@ -19,7 +19,7 @@ def config() -> dict[str, Any]:
     -------
     dict
         `version`, `compiler`, `build` (type and flags), `flags` (the additional flags of each level), `isa` (the levels
-        `compiled`, those `supported` by this CPU, and the `active` one), `openmp`, and `threads` (the current default).
+        `compiled`, those `supported` by this CPU, and the `active` one), and `threads` (the current default).
 
     Examples
     --------
@@ -41,7 +41,6 @@ def show_config() -> None:
     """
     now = config()
     isa = now["isa"]
-    threads = "OpenMP" if now["openmp"] else "std::thread"
     print(f"bpls_fast {now['version']}")
     print(f"compiler   {now['compiler']}")
     print(f"build      {now['build']}")
@@ -51,7 +50,7 @@ def show_config() -> None:
         state = state if level in isa["supported"] else "not supported by this CPU"
         flags = f"  [{now['flags'][level]}]" if now["flags"][level] else ""
         print(f"  {level:<10} {state}{flags}")
-    print(f"threads    {now['threads']} ({threads})")
+    print(f"threads    {now['threads']}")
     _show_cuda()
 
 

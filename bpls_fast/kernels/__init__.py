@@ -10,9 +10,9 @@ backend : {"auto", "cpu", "cuda"}
     Where the call runs; "auto" is where its arrays are. Arrays of the GPU are read without a copy, and their results
     are arrays of the GPU (`bpls_fast.cuda.Array`). With "cuda", NumPy's arrays are moved there and the result back.
 n_threads : int, optional
-    Threads of this call on the CPU. The default is `BPLS_NUM_THREADS` if that is set, else OpenMP's maximum,
-    and never more than a limit that threadpoolctl has lowered since the import. In a forked child
-    it is always one.
+    Threads of this call on the CPU. The default is what threadpoolctl set, else `BPLS_NUM_THREADS`, else
+    `OMP_NUM_THREADS`, else the CPUs of the process, by its affinity and its control group's quota. Calls at the
+    same time share these threads. A forked child has threads of its own.
 
 Errors that all of them raise
 -----------------------------

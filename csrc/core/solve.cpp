@@ -6,16 +6,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <limits>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/batch.hpp"
 #include "core/dispatch.hpp"
 #include "core/panels.hpp"
 #include "core/threads.hpp"
+#include "core/wait.hpp"
 
 namespace bpls {
 namespace {
@@ -121,8 +123,8 @@ class Workspace {
         for (std::size_t outer = 0; outer < n_; outer += outer_block)
             std::fill_n(panel(outer, (n_ + m_ - 1) / layout_.width * layout_.width), layout_.bytes,
                         static_cast<unsigned char>(0));
-        for (auto& rows : solved_) rows = 0;
-        factored_ = 0;
+        for (Signal& rows : solved_) rows.set(0);
+        factored_.set(0);
         failed_ = n_;
     }
 
@@ -150,11 +152,8 @@ class Workspace {
         const int size = static_cast<int>(rows.size());
         if (columns.begin == k) {
             const int done = triangular.factor(at(k, k), stride, size, floor_.data() + k);
-            if (done < size) {
-                failed_ = k + static_cast<std::size_t>(done);
-                return;
-            }
-            factored_.store(rows.end, std::memory_order_release);
+            if (done < size) return fail(k + static_cast<std::size_t>(done));
+            finished(factored_, rows.end);
         } else if (!reached(factored_, rows.end)) {
             return;
         }
@@ -167,20 +166,32 @@ class Workspace {
                 row_major(at(k, right), rows.size(), columns.end - right, stride_);
             pack(solved, right, outer, k - outer);
         }
-        solved_[step.chunk].store(rows.end, std::memory_order_release);
+        finished(solved_[step.chunk], rows.end);
     }
 
     Range columns_of(std::size_t chunk) const noexcept {
         return {chunk * chunk_columns, std::min((chunk + 1) * chunk_columns, n_ + m_)};
     }
 
-    // Waits until `rows` rows are done. Returns false if a pivot failed and they never will be.
-    bool reached(const std::atomic<std::size_t>& done, std::size_t rows) const noexcept {
-        while (done.load(std::memory_order_acquire) < rows) {
-            if (failed_.load(std::memory_order_relaxed) < n_) return false;
-            std::this_thread::yield();
-        }
-        return true;
+    // Rows of a signal when nothing more will come: more than there are.
+    static constexpr std::uint32_t no_more = std::numeric_limits<std::uint32_t>::max();
+
+    // Waits until `rows` rows are done. Returns false if a pivot failed and they may never be.
+    bool reached(const Signal& done, std::size_t rows) const noexcept {
+        done.wait_until([&] { return done.value() >= rows; });
+        return failed_.load(std::memory_order_seq_cst) == n_;
+    }
+
+    void finished(Signal& done, std::size_t rows) noexcept {
+        done.set(static_cast<std::uint32_t>(rows));
+        if (failed_.load(std::memory_order_seq_cst) < n_) done.set(no_more);
+    }
+
+    // Ends all waiting.
+    void fail(std::size_t pivot) noexcept {
+        failed_.store(pivot, std::memory_order_seq_cst);
+        for (Signal& rows : solved_) rows.set(no_more);
+        factored_.set(no_more);
     }
 
     void copy_in(const ConstMatrix& G, const ConstMatrix& C, Range rows, Range columns) noexcept {
@@ -268,9 +279,9 @@ class Workspace {
     Buffer<unsigned char> panels_;
     Buffer<double> negative_;  // the solution with the other sign: tiles only add
     std::vector<Step> steps_;
-    std::vector<std::atomic<std::size_t>> solved_;  // rows, by chunk of columns
-    std::atomic<std::size_t> factored_ = 0;         // rows whose diagonal block is factored
-    std::atomic<std::size_t> failed_ = 0;           // the failed pivot, or n
+    std::vector<Signal> solved_;           // rows, by chunk of columns
+    Signal factored_;                      // rows whose diagonal block is factored
+    std::atomic<std::size_t> failed_ = 0;  // the failed pivot, or n
 };
 
 std::string describe(std::size_t pivot, std::size_t size, double value, double ridge,

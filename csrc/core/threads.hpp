@@ -1,5 +1,4 @@
-// The only place where threads start: with OpenMP if the build found it, otherwise as std::thread (also under the thread
-// sanitizer, which cannot see into OpenMP).
+// How many threads a call uses, and the loop that shares items among them.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +7,11 @@
 #include <vector>
 
 #include "bpls/config.hpp"
+#include "core/thread_pool.hpp"
 
 namespace bpls {
 
-// The number of threads of a call: n_threads, at most max_threads, or default_threads() if it is not positive. One in a
-// forked child.
+// The number of threads of a call: n_threads, at most max_threads, or default_threads() if it is not positive.
 int threads_for_call(int n_threads);
 
 // Below this many multiply-adds a second thread costs more than it saves.
@@ -26,17 +25,16 @@ inline std::size_t threads_for_items(int n_threads, std::size_t items) noexcept 
     return std::min(static_cast<std::size_t>(n_threads), items);
 }
 
-namespace detail {
-using Body = void (*)(void* context, std::size_t item, int thread) noexcept;
-void run_items(int n_threads, std::size_t items, Body body, void* context);
-}  // namespace detail
-
 // Calls body(item, thread) for every item in [0, items), thread in [0, n_threads). Items are started in increasing
 // order, so an item may wait for a lower one. The body must not throw.
 template <class F>
-void parallel_for(int n_threads, std::size_t items, F&& body) {
-    detail::run_items(
-        n_threads, items,
+void parallel_for(int n_threads, std::size_t items, F&& body) noexcept {
+    if (n_threads <= 1 || items <= 1) {
+        for (std::size_t item = 0; item < items; ++item) body(item, 0);
+        return;
+    }
+    run_on_pool(
+        static_cast<int>(threads_for_items(n_threads, items)), items,
         [](void* context, std::size_t item, int thread) noexcept {
             (*static_cast<std::remove_reference_t<F>*>(context))(item, thread);
         },

@@ -34,7 +34,6 @@ void register_config(py::module_& module) {
         all["build"] = build_flags();
         all["flags"] = flags;
         all["isa"] = isa;
-        all["openmp"] = has_openmp();
         all["threads"] = default_threads();
         return all;
     });

@@ -1,6 +1,6 @@
 """Kernels in several Python threads at once, without the GIL, and after a fork.
 
-Also: who decides how many OpenMP threads a call uses.
+Also: who decides how many threads a call uses.
 """
 
 import os
@@ -47,7 +47,6 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
-needs_openmp = pytest.mark.skipif(not bf.config()["openmp"], reason="built without OpenMP")
 
 
 @pytest.mark.parametrize("python_threads", [2, 4])
@@ -115,7 +114,7 @@ def test_the_number_of_threads_changes_no_bit_of_a_kernels_answer(name: str) -> 
         assert CALLS[name](n_threads=n_threads).tobytes() == one.tobytes()
 
 
-# Processes. Each script runs several threads in the parent first, so that OpenMP's are there.
+# Processes. Each script runs several threads in the parent first, so that the pool is there.
 
 WORK = """
 import multiprocessing, os, signal, sys
@@ -145,7 +144,9 @@ child = os.fork()
 if child == 0:
     signal.alarm(60)  # ends a child that hangs, by a signal that the parent sees
     try:
-        ok = right(None) and right(2) and bf.config()["threads"] == 1
+        ok = right(None) and right(2) and right(3)
+        if os.path.isdir("/proc/self/task"):
+            ok = ok and len(os.listdir("/proc/self/task")) == 3
     except BaseException as error:
         print(repr(error), file=sys.stderr, flush=True)
         ok = False
@@ -165,7 +166,7 @@ if __name__ == "__main__":
 
 
 @needs_fork
-def test_a_kernel_after_fork_gives_the_right_answer_on_one_thread() -> None:
+def test_a_kernel_after_fork_gives_the_right_answer_on_all_threads() -> None:
     output_of(run_code(WORK + FORK, BPLS_NUM_THREADS=None))
 
 
@@ -185,12 +186,11 @@ def test_at_least_one_thread_is_used() -> None:
     assert bf.config()["threads"] >= 1
 
 
-@needs_openmp
 @pytest.mark.parametrize("value", ["1", "2", "3"])
-def test_bpls_num_threads_sets_the_number_of_threads(value: str) -> None:
-    assert (
-        output_of(run_code(THREADS, BPLS_NUM_THREADS=value, OMP_NUM_THREADS=None)) == f"{value}\n"
-    )
+@pytest.mark.parametrize("shared", [None, "4"])
+def test_bpls_num_threads_sets_the_number_of_threads(value: str, shared: str | None) -> None:
+    finished = run_code(THREADS, BPLS_NUM_THREADS=value, OMP_NUM_THREADS=shared)
+    assert output_of(finished) == f"{value}\n"
 
 
 def test_an_empty_bpls_num_threads_counts_as_not_set() -> None:
@@ -198,9 +198,42 @@ def test_an_empty_bpls_num_threads_counts_as_not_set() -> None:
     assert empty == output_of(run_code(THREADS, BPLS_NUM_THREADS=None))
 
 
-@needs_openmp
-def test_without_bpls_num_threads_openmp_decides() -> None:
-    assert output_of(run_code(THREADS, BPLS_NUM_THREADS=None, OMP_NUM_THREADS="3")) == "3\n"
+@pytest.mark.parametrize(("value", "threads"), [("3", 3), ("5,2", 5)])
+def test_without_bpls_num_threads_that_of_openmp_holds(value: str, threads: int) -> None:
+    finished = run_code(THREADS, BPLS_NUM_THREADS=None, OMP_NUM_THREADS=value)
+    assert output_of(finished) == f"{threads}\n"
+
+
+@pytest.mark.parametrize("value", ["", "0", "x", "-3"])
+def test_a_variable_of_openmp_that_is_no_number_is_left_to_openmp(value: str) -> None:
+    without = output_of(run_code(THREADS, BPLS_NUM_THREADS=None, OMP_NUM_THREADS=None))
+    assert output_of(run_code(THREADS, BPLS_NUM_THREADS=None, OMP_NUM_THREADS=value)) == without
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+def test_by_default_there_is_a_thread_for_each_cpu_of_the_process() -> None:
+    code = """
+    import os
+    import bpls_fast
+
+    allowed = len(os.sched_getaffinity(0))
+    assert 1 <= bpls_fast.config()["threads"] <= allowed
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+    assert bpls_fast.config()["threads"] == 1
+    """
+    output_of(run_code(code, BPLS_NUM_THREADS=None, OMP_NUM_THREADS=None))
+
+
+def test_no_openmp_library_is_loaded() -> None:
+    code = """
+    import pathlib
+    import numpy, bpls_fast
+
+    maps = pathlib.Path("/proc/self/maps")
+    loaded = maps.read_text() if maps.exists() else ""
+    assert "gomp" not in loaded and "libomp" not in loaded and "iomp" not in loaded, loaded
+    """
+    output_of(run_code(code))
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "x", "2.5"])
@@ -210,7 +243,6 @@ def test_a_wrong_bpls_num_threads_is_an_import_error_naming_it(value: str) -> No
     assert value in message
 
 
-@needs_openmp
 @pytest.mark.parametrize("bpls_num_threads", [None, "2"])
 def test_a_limit_of_threadpoolctl_holds_while_it_lasts(bpls_num_threads: str | None) -> None:
     pytest.importorskip("threadpoolctl")

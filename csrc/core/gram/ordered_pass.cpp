@@ -2,13 +2,14 @@
 #include "core/gram/ordered_pass.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <cstdint>
 
 #include "core/gram/add_sums.hpp"
 #include "core/gram/multiply.hpp"
 #include "core/gram/pack.hpp"
 #include "core/gram/plan.hpp"
 #include "core/threads.hpp"
+#include "core/wait.hpp"
 
 namespace bpls::gram_detail {
 namespace {
@@ -97,16 +98,14 @@ void sum_then_add(const Pass& pass, const Plan& plan, std::vector<Worker>& worke
 
 // The row blocks of a group are added in order: a thread waits for those before its own.
 void sum_and_add_in_turn(const Pass& pass, const Plan& plan, std::vector<Worker>& workers) {
-    std::vector<std::atomic<std::size_t>> turns(plan.groups.size());
+    std::vector<Signal> turns(plan.groups.size());  // row blocks that are added, by group
     parallel_for(workers, plan.items(), [&](std::size_t item, Worker& worker) noexcept {
-        const std::size_t row_block = plan.row_block_of(item);
-        std::atomic<std::size_t>& turn = turns[plan.group_of(item)];
+        const auto row_block = static_cast<std::uint32_t>(plan.row_block_of(item));
+        Signal& turn = turns[plan.group_of(item)];
         pass.sum(item, worker);
-        for (std::size_t now; (now = turn.load(std::memory_order_acquire)) != row_block;)
-            turn.wait(now, std::memory_order_acquire);
+        turn.wait_until([&] { return turn.value() == row_block; });
         pass.add(item, worker, {0, plan.result_rows});
-        turn.store(row_block + 1, std::memory_order_release);
-        turn.notify_all();
+        turn.set(row_block + 1);
     });
 }
 

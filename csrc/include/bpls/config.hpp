@@ -31,16 +31,12 @@ BPLS_API const Level& active_level();
 
 // A thread that calls kernels keeps up to 16 MiB of scratch memory for its next call, until the thread ends.
 
-// True if the library was built with OpenMP; otherwise its threads are std::thread.
-BPLS_API bool has_openmp() noexcept;
-
 // No call takes more threads than this.
 inline constexpr int max_threads = 1024;
 
 // The number of threads of a call that does not name one (n_threads <= 0): the last argument of set_default_threads(), else
-// BPLS_NUM_THREADS if set, else OpenMP's maximum. If OpenMP's maximum has been lowered since the first call (for example by
-// threadpoolctl), never more than that. In a child of fork() it is one, whatever a call names: OpenMP's threads do not
-// survive a fork.
+// BPLS_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs of the process, by its affinity and its control group's quota. All
+// calls share the workers of one pool, also in a child of fork(): a call gets fewer where other calls use them.
 BPLS_API int default_threads();
 
 // Sets the default for all threads of the process, from the next call on: 1 to max_threads, or 0 to undo an earlier call.
