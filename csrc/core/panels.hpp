@@ -46,11 +46,16 @@ struct PanelLayout {
 
     // Panels of at most `rows` rows.
     PanelLayout(const kernels::Panels& of, int rows) noexcept;
-    explicit PanelLayout(const kernels::Panels& of) noexcept
-        : PanelLayout(of, of.block_rows) {}
+    explicit PanelLayout(const kernels::Panels& of) noexcept : PanelLayout(of, of.block_rows) {}
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
     std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
+    // The place of the first column of a symmetric product. The first panel, which meets few tiles, is left partly empty
+    // instead of the last one, which meets all.
+    std::size_t first_place(std::size_t columns) const noexcept {
+        constexpr std::size_t multiple = kernels::max_lanes;  // as tiles and vectors of double need
+        return (padded(columns) - columns) / multiple * multiple;
+    }
     // The first element of column `at` of the panels.
     unsigned char* column(unsigned char* packed, std::size_t at) const noexcept {
         return packed + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);

@@ -3,7 +3,8 @@
 
 #include <cstddef>
 
-#include "kernels/product-inl.hpp"
+#include "kernels/prefetch-inl.hpp"
+#include "kernels/table.hpp"
 
 namespace bpls::kernels {
 namespace {

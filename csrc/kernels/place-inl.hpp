@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/product-inl.hpp"
+#include "kernels/prefetch-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
@@ -13,10 +13,6 @@ template <class V>
 inline int first_column(int r, int diagonal) noexcept {
     const int first = r + diagonal;
     return first > 0 ? first / V::lanes * V::lanes : 0;
-}
-
-inline void prefetch(const double* line) noexcept {
-    prefetch(reinterpret_cast<const unsigned char*>(line));
 }
 
 // Stores x[i] to row i of `out`: `rows` vectors of `columns` values, or as many as there are.
@@ -38,10 +34,11 @@ inline void store_block(const V (&x)[V::lanes], int rows, int columns, double* o
     }
 }
 
-template <class V>
-void place_sums(const double* sums, std::ptrdiff_t stride, int rows, int columns, int diagonal,
+template <class V, class Sum>
+void place_sums(const void* first_sum, std::ptrdiff_t stride, int rows, int columns, int diagonal,
                 double offset, const double* column_sums, double* out, std::ptrdiff_t out_stride,
                 std::ptrdiff_t ahead) noexcept {
+    const auto* sums = static_cast<const Sum*>(first_sum);
     const V factor = V::broadcast(offset);
     for (int r = 0; r < rows; ++r, sums += stride, out += out_stride) {
         int c = first_column<V>(r, diagonal);
@@ -58,11 +55,12 @@ void place_sums(const double* sums, std::ptrdiff_t stride, int rows, int columns
 }
 
 // Column by column, so that a row of the result, which is a page of its own, is written in one go.
-template <class V>
-void place_transposed(const double* sums, std::ptrdiff_t stride, int rows, int columns,
+template <class V, class Sum>
+void place_transposed(const void* first_sum, std::ptrdiff_t stride, int rows, int columns,
                       int diagonal, double offset, const double* column_sums, double* out,
                       std::ptrdiff_t out_stride, std::ptrdiff_t ahead) noexcept {
     constexpr int lanes = V::lanes;
+    const auto* sums = static_cast<const Sum*>(first_sum);
     const V factor = V::broadcast(offset);
     for (int c = 0; c < columns; c += lanes) {
         const V added = offset == 0 ? V::zero() : factor * V::load(column_sums + c);

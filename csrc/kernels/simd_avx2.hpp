@@ -33,6 +33,7 @@ inline __m256i first_32(int count) noexcept {
 
 struct F64 {
     using Scalar = double;
+    using Sum = double;  // in memory
     using Bits = std::uint64_t;
     static constexpr int lanes = 4;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -48,6 +49,9 @@ struct F64 {
     }
 
     static F64 load(const float* p) noexcept { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+    static F64 load(const std::int32_t* p) noexcept {
+        return {_mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+    }
     // A vector with the lanes value(0), value(1), ...
     template <class F>
     static F64 each(F value) noexcept {
@@ -151,6 +155,7 @@ struct F64 {
 
 struct F32 {
     using Scalar = float;
+    using Sum = double;
     using Bits = std::uint32_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -256,6 +261,7 @@ struct F32 {
 // Eight int32 sums; an operand holds two int16 rows in each lane.
 struct I16Pairs {
     using Scalar = std::int32_t;
+    using Sum = std::int32_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 2;
     __m256i v;
@@ -272,6 +278,10 @@ struct I16Pairs {
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtepi32_pd(_mm256_castsi256_si128(v))}.add_to(p);
         F64{_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))}.add_to(p + 4);
+    }
+    void add_to(std::int32_t* p) const noexcept {
+        auto* const to = reinterpret_cast<__m256i*>(p);
+        _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), v));
     }
 };
 

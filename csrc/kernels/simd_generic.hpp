@@ -101,6 +101,7 @@ inline To recast(From from) noexcept {
 template <class T>
 struct Vector {
     using Scalar = T;
+    using Sum = double;  // in memory
     using Bits = typename BitsOf<T>::Type;
     static constexpr int lanes = 16 / sizeof(T);
     static constexpr int step_rows = 1;  // rows of data in a lane

@@ -8,7 +8,6 @@
 #include "kernels/levels.hpp"
 #include "kernels/lists-inl.hpp"
 #include "kernels/narrow-inl.hpp"
-#include "kernels/place-inl.hpp"
 #include "kernels/product-inl.hpp"
 #include "kernels/triangular-inl.hpp"
 
@@ -56,8 +55,6 @@ constexpr Table make_table(Product u8, Bytes bytes) noexcept {
             float_product<F64, shapes.f64_mr, shapes.nv>(),
             narrow<F32, shapes.f32_mr, shapes.nv>(),
             narrow<F64, shapes.f64_mr, shapes.nv>(),
-            &place_sums<F64>,
-            &place_transposed<F64>,
             dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
             bytes,

@@ -35,8 +35,12 @@ inline constexpr int block_rows = 256;
 // Rows of W that a forward tile takes at a time: rows of A are read in long runs, and panels stay in the L2 cache.
 inline constexpr int depth_rows = 512;
 
-// The same for products of integers. Their int32 sums would hold 33,025 rows, but more than 512 do not fit into the L1 cache.
+// The same for products of integers: more rows of a panel do not fit into the L1 cache.
 inline constexpr int integer_block_rows = 512;
+
+// Rows whose sums of products int32 holds at every level: of two bytes, and of a byte and a byte minus 128.
+inline constexpr std::size_t integer_sum_rows = 32'768;
+static_assert(integer_sum_rows * 255 * 255 <= INT32_MAX);
 
 // Copies `rows` x `width` elements, at byte strides, into a panel from `lane` on. A panel is row-major and nr columns wide;
 // `step_rows` consecutive rows of a column share one packed element, and a last element that is not full is padded with
@@ -46,16 +50,17 @@ using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
                       std::ptrdiff_t col_stride, int rows, int width, const double* weight,
                       unsigned char* panel, int lane, std::size_t panel_bytes) noexcept;
 
-// out[i * stride + j] += Σ_k (left[k, i] - left_offset) · right[k, j] for mr columns i of one panel, from any lane on, and some
-// vectors of columns j of another panel, of the same, or of a matrix of the panels' type. right[k, j] is element
-// k * right_stride + j; in a panel, right_stride is nr. Step k prefetches the cache line at prefetch_at + k * prefetch_stride.
+// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for mr columns i of one panel, from any lane on, and some vectors of
+// columns j of another panel, of the same, or of a matrix of the panels' type. right[k, j] is element k * right_stride + j; in a
+// panel, right_stride is nr. Step k prefetches the cache line at prefetch_at + k * prefetch_stride. The sums are int32 where
+// the product has integer_sums, else double.
 using Tile = void (*)(const unsigned char* left, const unsigned char* right,
-                      std::ptrdiff_t right_stride, int steps, double* out, std::ptrdiff_t stride,
+                      std::ptrdiff_t right_stride, int steps, void* out, std::ptrdiff_t stride,
                       const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept;
 
 // The same over the `count` steps k that `nonzero` lists.
 using ListedTile = void (*)(const unsigned char* left, const unsigned char* right,
-                            std::ptrdiff_t right_stride, const int* nonzero, int count, double* out,
+                            std::ptrdiff_t right_stride, const int* nonzero, int count, void* out,
                             std::ptrdiff_t stride, const unsigned char* prefetch_at,
                             std::ptrdiff_t prefetch_stride) noexcept;
 
@@ -65,6 +70,14 @@ using FindNonzeroSteps = int (*)(const unsigned char* right, std::ptrdiff_t righ
 
 // out[j] += Σ_k panel[k, j] over the nr columns of a panel.
 using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
+
+// Subtracts left_offset from `steps` steps of a panel. `left` may be the panel itself.
+using SubtractOffset = void (*)(const unsigned char* panel, int steps,
+                                unsigned char* left) noexcept;
+
+// out[j] += sums[j] + left_offset · column_sums[j] for j in [0, count). The sums are a tile's.
+using AddSums = void (*)(const void* sums, std::size_t count, const double* column_sums,
+                         double* out) noexcept;
 
 // How columns are packed into panels.
 struct Panels {
@@ -84,9 +97,9 @@ inline constexpr int max_panel_columns = 16 * max_vectors;
 // out[i * out_stride + j] = sums[i * stride + j] + offset · column_sums[j] for `rows` x `columns` sums, or, transposed,
 // out[j * out_stride + i]. `diagonal` is the column of the sums that meets row 0 on the diagonal of a symmetric matrix, a multiple
 // of max_lanes: below the diagonal nothing is read, and of the blocks on it the part below is what the transposed call
-// writes. no_diagonal reads everything. `sums` and `column_sums` have room for whole vectors. If `ahead` is not 0, the lines that
-// far after those that are written are prefetched.
-using PlaceSums = void (*)(const double* sums, std::ptrdiff_t stride, int rows, int columns,
+// writes. no_diagonal reads everything. `sums`, which are a tile's, and `column_sums` have room for whole vectors. If `ahead` is
+// not 0, the lines that far after those that are written are prefetched.
+using PlaceSums = void (*)(const void* sums, std::ptrdiff_t stride, int rows, int columns,
                            int diagonal, double offset, const double* column_sums, double* out,
                            std::ptrdiff_t out_stride, std::ptrdiff_t ahead) noexcept;
 inline constexpr int no_diagonal = -(1 << 20);
@@ -96,12 +109,21 @@ struct Product {
     Panels panels;
     int mr;                  // columns of the left side in a tile: all of a panel, or some
     int lanes;               // columns of the right side in a vector
-    double left_offset;      // subtracted by the tiles from every value of their left side
+    bool integer_sums;       // of at most integer_sum_rows rows
+    double left_offset;      // that tiles expect subtracted from every value of their left side
     Tile tile[max_vectors];  // by the number of vectors of columns, minus one
     Tile narrow[3];          // with 1/4, 1/2 and 3/4 of mr columns; null if mr is small
     ListedTile listed[max_vectors];
     FindNonzeroSteps nonzero_steps;
     ColumnSums column_sums;
+    SubtractOffset subtract_offset;  // null if the offset is 0
+    AddSums add_sums;
+    PlaceSums place;
+    PlaceSums place_transposed;
+
+    std::size_t sum_bytes() const noexcept {
+        return integer_sums ? sizeof(std::int32_t) : sizeof(double);
+    }
 };
 
 // Products leftᵀ right of rows with few columns, added to float64 sums. Rows are read in place. A caller passes at most
@@ -209,7 +231,7 @@ struct Bytes {
     BytesTile tile[max_vectors];  // by the number of vectors of columns, minus one
 };
 
-// The size of two blocks that are compared across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
+// The size of two blocks that are compared or copied across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
 inline constexpr int mirrored_block = 32;
 
 // Triangular kernels over row-major double; U is upper triangular. They touch `size` rows.
@@ -229,6 +251,9 @@ struct Triangular {
     bool (*compare_mirrored)(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
                              std::ptrdiff_t lower_stride, double& largest,
                              double& difference) noexcept;
+    // lower[j, i] = upper[i, j] for mirrored_block rows and columns.
+    void (*copy_mirrored)(const double* upper, std::ptrdiff_t upper_stride, double* lower,
+                          std::ptrdiff_t lower_stride) noexcept;
 };
 
 // The widest F64 of any level.
@@ -286,8 +311,6 @@ struct Table {
     Product f64;
     Narrow<float> narrow_f32;
     Narrow<double> narrow_f64;
-    PlaceSums place;
-    PlaceSums place_transposed;
     Dense<float> dense_f32;
     Dense<double> dense_f64;
     Bytes bytes;

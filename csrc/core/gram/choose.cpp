@@ -13,8 +13,9 @@ Way choose_way(const ProductShape& shape, const Arithmetic& arithmetic) noexcept
     if (shape.right <= arithmetic.narrow_columns) return Way::narrow;
     if (shape.left <= most_thin_columns && !shape.symmetric && shape.in_place) return Way::thin;
     const std::size_t columns = shape.right + (shape.symmetric ? 0 : shape.left);
-    return shape.rows * columns * arithmetic.value_bytes <= most_packed_bytes ? Way::direct
-                                                                              : Way::blocked;
+    const bool at_once = shape.rows <= arithmetic.sum_rows &&
+                         shape.rows * columns * arithmetic.value_bytes <= most_packed_bytes;
+    return at_once ? Way::direct : Way::blocked;
 }
 
 }  // namespace bpls::gram_detail

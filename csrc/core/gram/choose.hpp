@@ -28,6 +28,7 @@ struct ProductShape {
 struct Arithmetic {
     std::size_t narrow_columns;  // the most of a narrow product
     std::size_t value_bytes;     // of a packed value
+    std::size_t sum_rows;        // the most rows that a sum holds
 };
 
 Way choose_way(const ProductShape& shape, const Arithmetic& arithmetic) noexcept;

@@ -3,6 +3,7 @@
 #include "bpls/gram.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -149,13 +150,16 @@ Way way_of(const DirectProduct& task) noexcept {
     const int tile = in_double ? table().narrow_f64.nv : table().narrow_f32.nv;
     // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
     const bool of_bytes = &task.product == &table().u8;
-    return choose_way({.rows = task.rows,
-                       .left = task.left.width(),
-                       .right = task.right.width(),
-                       .symmetric = task.symmetric > 0,
-                       .in_place = right_in_place(task)},
-                      {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
-                       .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows)});
+    return choose_way(
+        {.rows = task.rows,
+         .left = task.left.width(),
+         .right = task.right.width(),
+         .symmetric = task.symmetric > 0,
+         .in_place = right_in_place(task)},
+        {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+         .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows),
+         .sum_rows = task.product.integer_sums ? kernels::integer_sum_rows
+                                               : std::numeric_limits<std::size_t>::max()});
 }
 
 // Computes a product unless it is one for row blocks. Returns whether it did.

@@ -241,7 +241,8 @@ class NarrowPass {
     void write() noexcept {
         const std::size_t symmetric = task_.symmetric, height = task_.left.width();
         if (thin_) {
-            const auto place = task_.transposed ? table().place_transposed : table().place;
+            const auto place =
+                task_.transposed ? task_.product.place_transposed : task_.product.place;
             return place(sums_of(0), static_cast<std::ptrdiff_t>(stride_), static_cast<int>(height),
                          static_cast<int>(width_), kernels::no_diagonal, 0, nullptr, task_.C,
                          static_cast<std::ptrdiff_t>(task_.C_stride), 0);
