@@ -138,7 +138,7 @@ class NarrowPass {
                      [&](std::size_t item, int) noexcept { sum(item); });
         double* const total = sums_of(0);
         for (std::size_t item = 1; item < items_; ++item)
-            for (std::size_t s = 0; s < item_sums_; ++s) total[s] += sums_of(item)[s];
+            for (std::size_t s = 0; s < used_sums(); ++s) total[s] += sums_of(item)[s];
         write();
     }
 
@@ -148,11 +148,13 @@ class NarrowPass {
         return round_up(std::max(fewest, task_.rows / most_items + 1), kernels::block_rows);
     }
 
+    // Of an item. Moving the sums of a thin product also reads rows that are not used.
+    std::size_t used_sums() const noexcept { return (thin_ ? height_ : sum_rows_) * stride_; }
     double* sums_of(std::size_t item) noexcept { return buffer_.data() + item * item_sums_; }
 
     void sum(std::size_t item) noexcept {
         double* const sums = sums_of(item);
-        std::fill_n(sums, item_sums_, 0.0);
+        std::fill_n(sums, used_sums(), 0.0);
         const bool copies = !right_.in_place() || (!shared_ && !left_.in_place());
         const std::size_t most = copies     ? copied_rows
                                  : grouped_ ? item_rows_
