@@ -20,9 +20,9 @@ Prefetch prefetch_rows(const ConstMatrix& matrix, std::size_t row, std::size_t r
     return {matrix.at(row, 0), matrix.at(std::min(row + rows, matrix.rows), 0)};
 }
 
-PanelLayout::PanelLayout(const kernels::Panels& of) noexcept
+PanelLayout::PanelLayout(const kernels::Panels& of, int rows) noexcept
     : panels(&of), width(static_cast<std::size_t>(of.nr)) {
-    const auto body = static_cast<std::size_t>(steps_of(of, of.block_rows) * of.nr * of.element);
+    const auto body = static_cast<std::size_t>(steps_of(of, rows) * of.nr * of.element);
     // An extra line keeps the panels from sharing cache sets.
     bytes = round_up(body, cache_line) + cache_line;
 }

@@ -10,7 +10,7 @@
 
 namespace bpls {
 
-// The columns of one or two matrices of equal row counts, side by side.
+// The columns of up to three matrices of equal row counts, side by side.
 class Columns {
  public:
     Columns& append(const ConstMatrix& matrix) noexcept {
@@ -23,7 +23,7 @@ class Columns {
     const ConstMatrix* end() const noexcept { return parts_.data() + count_; }
 
  private:
-    std::array<ConstMatrix, 2> parts_{};
+    std::array<ConstMatrix, 3> parts_{};
     std::size_t count_ = 0;
     std::size_t width_ = 0;
 };
@@ -44,10 +44,18 @@ struct PanelLayout {
     std::size_t width;  // columns of a panel
     std::size_t bytes;  // from one panel to the next
 
-    explicit PanelLayout(const kernels::Panels& panels) noexcept;
+    // Panels of at most `rows` rows.
+    PanelLayout(const kernels::Panels& of, int rows) noexcept;
+    explicit PanelLayout(const kernels::Panels& of) noexcept : PanelLayout(of, of.block_rows) {}
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
     std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
+    // The place of the first column of a symmetric product. The first panel, which meets few tiles, is left partly empty
+    // instead of the last one, which meets all.
+    std::size_t first_place(std::size_t columns) const noexcept {
+        constexpr std::size_t multiple = kernels::max_lanes;  // as tiles and vectors of double need
+        return (padded(columns) - columns) / multiple * multiple;
+    }
     // The first element of column `at` of the panels.
     unsigned char* column(unsigned char* packed, std::size_t at) const noexcept {
         return packed + at / width * bytes + at % width * static_cast<std::size_t>(panels->element);

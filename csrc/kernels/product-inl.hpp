@@ -9,6 +9,8 @@
 #include <type_traits>
 
 #include "kernels/lists-inl.hpp"
+#include "kernels/place-inl.hpp"
+#include "kernels/prefetch-inl.hpp"
 
 namespace bpls::kernels {
 namespace {
@@ -83,28 +85,42 @@ void pack(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t
 
 // ---- packing bytes into panels of several rows per element
 
-template <class E, int step_rows, int panel_width>
+// Copies `count` columns, at most V::lanes, of step_rows consecutive rows to packed elements.
+template <class V, class E>
+inline void interleave(const unsigned char* from, std::ptrdiff_t row_stride, int count,
+                       E* to) noexcept {
+    if constexpr (requires { V::interleave(from, row_stride, count, to); })
+        V::interleave(from, row_stride, count, to);
+    else if (count == V::lanes)
+        for (int i = 0; i < V::lanes; ++i)
+            for (int r = 0; r < V::step_rows; ++r)
+                to[i * V::step_rows + r] = E(from[r * row_stride + i]);
+    else
+        for (int i = 0; i < count; ++i)
+            for (int r = 0; r < V::step_rows; ++r)
+                to[i * V::step_rows + r] = E(from[r * row_stride + i]);
+}
+
+template <class V, class E, int panel_width>
 void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
                 int rows, int width, const double*, unsigned char* panel, int lane,
                 std::size_t panel_bytes) noexcept {
+    constexpr int step_rows = V::step_rows;
     E* out = reinterpret_cast<E*>(panel) + lane * step_rows;
     const auto next_panel = std::ptrdiff_t(panel_bytes / sizeof(E));  // elements
+    const auto column = [=](E* first, int c) noexcept {
+        return first + c / panel_width * next_panel + c % panel_width * step_rows;
+    };
     int k = 0;
     for (; k + step_rows <= rows; k += step_rows, out += panel_width * step_rows) {
         const unsigned char* from = source + k * row_stride;
-        if (col_stride == 1 && width % panel_width == 0) {
-            E* to = out;
-            for (int c = 0; c < width; c += panel_width, to += next_panel)
-                for (int i = 0; i < panel_width; ++i)
-                    for (int r = 0; r < step_rows; ++r)
-                        to[i * step_rows + r] = E(from[r * row_stride + c + i]);
-        } else if (col_stride == 1) {
-            for (int i = 0; i < width; ++i)
-                for (int r = 0; r < step_rows; ++r)
-                    out[i * step_rows + r] = E(from[r * row_stride + i]);
+        if (col_stride == 1) {
+            for (int c = 0; c < width; c += V::lanes)
+                interleave<V>(from + c, row_stride, width - c < V::lanes ? width - c : V::lanes,
+                              column(out, c));
         } else {
             for (int c = 0; c < width; ++c) {
-                E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
+                E* to = column(out, c);
                 for (int r = 0; r < step_rows; ++r)
                     to[r] = E(from[r * row_stride + c * col_stride]);
             }
@@ -112,7 +128,7 @@ void pack_bytes(const unsigned char* source, std::ptrdiff_t row_stride, std::ptr
     }
     if (k < rows)
         for (int c = 0; c < width; ++c) {
-            E* to = out + c / panel_width * next_panel + c % panel_width * step_rows;
+            E* to = column(out, c);
             for (int r = 0; r < step_rows; ++r)
                 to[r] = k + r < rows ? E(source[(k + r) * row_stride + c * col_stride]) : E(0);
         }
@@ -127,26 +143,11 @@ void merge_bits(const unsigned char* bytes, std::size_t count, unsigned char* se
 
 // ---- register tiles
 
-inline void prefetch([[maybe_unused]] const unsigned char* line) noexcept {
-#if defined(__GNUC__)
-    __builtin_prefetch(line);
-#endif
-}
-
-// A value of the left side, minus the product's `left_offset`, in every lane.
-template <class V>
-inline V left_factor(typename V::Scalar x) noexcept {
-    if constexpr (requires { V::left(x); })
-        return V::left(x);
-    else
-        return V::broadcast(x);
-}
-
 // Sums mr x (nv vectors) products in registers and adds them, or their negatives, to `out`. Panels are nr columns wide. Step k
 // uses element step(k).
 template <class V, int mr, int nr, int nv, bool minus, class Step>
 inline void add_products(const unsigned char* left, const unsigned char* right,
-                         std::ptrdiff_t right_stride, Step step, int steps, double* out,
+                         std::ptrdiff_t right_stride, Step step, int steps, void* sums,
                          std::ptrdiff_t stride, const unsigned char* prefetch_at,
                          std::ptrdiff_t prefetch_stride) noexcept {
     using T = typename V::Scalar;
@@ -166,7 +167,7 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
         for (int j = 0; j < nv; ++j) x[j] = V::load(b + j * V::lanes);
 #pragma GCC unroll 16
         for (int i = 0; i < mr; ++i) {
-            const V y = left_factor<V>(a[i]);
+            const V y = V::broadcast(a[i]);
 #pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) {
                 if constexpr (minus)
@@ -176,6 +177,7 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
             }
         }
     }
+    auto* const out = static_cast<typename V::Sum*>(sums);
 #pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
@@ -184,7 +186,7 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
 
 template <class V, int mr, int nr, int nv, bool minus = false>
 void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-          int steps, double* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
+          int steps, void* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
           std::ptrdiff_t prefetch_stride) noexcept {
     const auto every = [](int k) noexcept { return std::ptrdiff_t(k); };
     add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride,
@@ -193,7 +195,7 @@ void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t 
 
 template <class V, int mr, int nr, int nv>
 void listed_tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
-                 const int* nonzero, int count, double* out, std::ptrdiff_t stride,
+                 const int* nonzero, int count, void* out, std::ptrdiff_t stride,
                  const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept {
     const auto listed = [nonzero](int k) noexcept { return std::ptrdiff_t(nonzero[k]); };
     add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride,
@@ -239,6 +241,25 @@ void column_sums(const unsigned char* right, int steps, double* out) noexcept {
         for (int j = 0; j < nv; ++j) sum[c][j].add_to(out + j * V::lanes);
 }
 
+// Elements hold four bytes: the offset of 128 is their highest bits.
+template <int nr>
+void subtract_128(const unsigned char* panel, int steps, unsigned char* left) noexcept {
+    const auto* from = reinterpret_cast<const std::uint32_t*>(panel);
+    auto* to = reinterpret_cast<std::uint32_t*>(left);
+    for (int k = 0; k < steps * nr; ++k) to[k] = from[k] ^ 0x80808080u;
+}
+
+template <class Sum, int left_offset>
+void add_sums(const void* sums, std::size_t count, const double* column_sums,
+              double* out) noexcept {
+    const auto* from = static_cast<const Sum*>(sums);
+    for (std::size_t j = 0; j < count; ++j)
+        if constexpr (left_offset == 0)
+            out[j] += double(from[j]);
+        else
+            out[j] += double(from[j]) + left_offset * column_sums[j];
+}
+
 // ---- the products
 
 template <class T, int nr>
@@ -251,12 +272,12 @@ constexpr Panels float_panels(int rows) noexcept {
             })};
 }
 
-// Elements of four bytes that hold `step_rows` integers E of consecutive rows.
-template <class E, int step_rows, int nr>
+// Elements of four bytes that hold V::step_rows integers E of consecutive rows.
+template <class V, class E, int nr>
 constexpr Panels integer_panels() noexcept {
-    return {nr, integer_block_rows, step_rows, 4, by_dtype<Pack>([]<class S>() -> Pack {
+    return {nr, integer_block_rows, V::step_rows, 4, by_dtype<Pack>([]<class S>() -> Pack {
                 if constexpr (std::is_same_v<S, std::uint8_t>)
-                    return &pack_bytes<E, step_rows, nr>;
+                    return &pack_bytes<V, E, nr>;
                 else
                     return nullptr;
             })};
@@ -271,13 +292,14 @@ constexpr Tile narrow_tile() noexcept {
         return nullptr;
 }
 
-template <class V, int mr, int nv>
-constexpr Product product(const Panels& panels, double left_offset) noexcept {
+template <class V, int mr, int nv, int left_offset>
+constexpr Product product(const Panels& panels) noexcept {
     constexpr int nr = nv * V::lanes;
     static_assert(nr % mr == 0 && nv <= max_vectors);
     return {panels,
             mr,
             V::lanes,
+            std::is_same_v<typename V::Sum, std::int32_t>,
             left_offset,
             {&tile<V, mr, nr, 1>, &tile < V, mr, nr, nv < 2 ? 1 : 2 >, &tile<V, mr, nr, nv>},
             {narrow_tile<V, mr, nr, nv, 1>(), narrow_tile<V, mr, nr, nv, 2>(),
@@ -285,22 +307,26 @@ constexpr Product product(const Panels& panels, double left_offset) noexcept {
             {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
              &listed_tile<V, mr, nr, nv>},
             &nonzero_steps<V>,
-            &column_sums<V, nv>};
+            &column_sums<V, nv>,
+            left_offset == 0 ? nullptr : &subtract_128<nr>,
+            &add_sums<typename V::Sum, left_offset>,
+            &place_sums<F64, typename V::Sum>,
+            &place_transposed<F64, typename V::Sum>};
 }
 
 template <class V, int mr, int nv>
 constexpr Product float_product() noexcept {
-    return product<V, mr, nv>(float_panels<typename V::Scalar, nv * V::lanes>(block_rows), 0);
+    return product<V, mr, nv, 0>(float_panels<typename V::Scalar, nv * V::lanes>(block_rows));
 }
 
 template <class V, int mr, int nv>
 constexpr Product pairs_product() noexcept {
-    return product<V, mr, nv>(integer_panels<std::int16_t, 2, nv * V::lanes>(), 0);
+    return product<V, mr, nv, 0>(integer_panels<V, std::int16_t, nv * V::lanes>());
 }
 
 template <class V, int mr, int nv>
 constexpr Product quads_product() noexcept {
-    return product<V, mr, nv>(integer_panels<std::uint8_t, 4, nv * V::lanes>(), 128);
+    return product<V, mr, nv, 128>(integer_panels<V, std::uint8_t, nv * V::lanes>());
 }
 
 }  // namespace

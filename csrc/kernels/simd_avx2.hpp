@@ -33,6 +33,7 @@ inline __m256i first_32(int count) noexcept {
 
 struct F64 {
     using Scalar = double;
+    using Sum = double;  // in memory
     using Bits = std::uint64_t;
     static constexpr int lanes = 4;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -48,12 +49,26 @@ struct F64 {
     }
 
     static F64 load(const float* p) noexcept { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+    static F64 load(const std::int32_t* p) noexcept {
+        return {_mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+    }
     // A vector with the lanes value(0), value(1), ...
     template <class F>
     static F64 each(F value) noexcept {
         return {_mm256_setr_pd(value(0), value(1), value(2), value(3))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm256_fnmadd_pd(a.v, b.v, v); }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    using Places = __m256i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t half[2 * lanes];
+        for (int i = 0; i < 2 * lanes; ++i) half[i] = 2 * place(i / 2) + i % 2;
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half));
+    }
+    F64 permuted(Places from) const noexcept {
+        return {_mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(v), from))};
+    }
     F64 root() const noexcept { return {_mm256_sqrt_pd(v)}; }
     // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(F64 b) const noexcept {
@@ -149,6 +164,7 @@ struct F64 {
 
 struct F32 {
     using Scalar = float;
+    using Sum = double;
     using Bits = std::uint32_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -163,6 +179,15 @@ struct F32 {
         F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))}.add_to(p);
         F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}.add_to(p + 4);
     }
+
+    using Places = __m256i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane));
+    }
+    F32 permuted(Places from) const noexcept { return {_mm256_permutevar8x32_ps(v, from)}; }
 
     static F32 of_integers(__m256i v) noexcept { return {_mm256_cvtepi32_ps(v)}; }
 
@@ -257,6 +282,7 @@ struct F32 {
 // Eight int32 sums; an operand holds two int16 rows in each lane.
 struct I16Pairs {
     using Scalar = std::int32_t;
+    using Sum = std::int32_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 2;
     __m256i v;
@@ -273,6 +299,10 @@ struct I16Pairs {
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtepi32_pd(_mm256_castsi256_si128(v))}.add_to(p);
         F64{_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))}.add_to(p + 4);
+    }
+    void add_to(std::int32_t* p) const noexcept {
+        auto* const to = reinterpret_cast<__m256i*>(p);
+        _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), v));
     }
 };
 

@@ -25,6 +25,7 @@ inline bool any_bit(const unsigned char* p) noexcept {
 
 struct F64 {
     using Scalar = double;
+    using Sum = double;  // in memory
     using Bits = std::uint64_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -40,6 +41,9 @@ struct F64 {
     }
 
     static F64 load(const float* p) noexcept { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
+    static F64 load(const std::int32_t* p) noexcept {
+        return {_mm512_cvtepi32_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+    }
     // A vector with the lanes value(0), value(1), ...
     template <class F>
     static F64 each(F value) noexcept {
@@ -47,6 +51,15 @@ struct F64 {
                                value(7))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm512_fnmadd_pd(a.v, b.v, v); }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    using Places = __m512i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int64_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm512_loadu_si512(lane);
+    }
+    F64 permuted(Places from) const noexcept { return {_mm512_permutexvar_pd(from, v)}; }
     F64 root() const noexcept { return {_mm512_sqrt_pd(v)}; }
     // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(F64 b) const noexcept { return _mm512_cmp_pd_mask(v, b.v, _CMP_NGT_UQ); }
@@ -154,6 +167,7 @@ struct F64 {
 
 struct F32 {
     using Scalar = float;
+    using Sum = double;
     using Bits = std::uint32_t;
     static constexpr int lanes = 16;
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -168,6 +182,15 @@ struct F32 {
         F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.add_to(p);
         F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.add_to(p + 8);
     }
+
+    using Places = __m512i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm512_loadu_si512(lane);
+    }
+    F32 permuted(Places from) const noexcept { return {_mm512_permutexvar_ps(from, v)}; }
 
     static F32 of_integers(__m512i v) noexcept { return {_mm512_cvtepi32_ps(v)}; }
 
@@ -266,12 +289,16 @@ struct F32 {
 // Sixteen int32 sums; kinds of operands differ in their multiplication only.
 struct I32Sums {
     using Scalar = std::int32_t;
+    using Sum = std::int32_t;
     static constexpr int lanes = 16;
     __m512i v;
 
     void add_to(double* p) const noexcept {
         F64{_mm512_cvtepi32_pd(_mm512_castsi512_si256(v))}.add_to(p);
         F64{_mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(v, 1))}.add_to(p + 8);
+    }
+    void add_to(std::int32_t* p) const noexcept {
+        _mm512_storeu_si512(p, _mm512_add_epi32(_mm512_loadu_si512(p), v));
     }
 };
 

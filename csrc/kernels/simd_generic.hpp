@@ -101,6 +101,7 @@ inline To recast(From from) noexcept {
 template <class T>
 struct Vector {
     using Scalar = T;
+    using Sum = double;  // in memory
     using Bits = typename BitsOf<T>::Type;
     static constexpr int lanes = 16 / sizeof(T);
     static constexpr int step_rows = 1;  // rows of data in a lane
@@ -134,6 +135,19 @@ struct Vector {
         Vector r;
         for (int i = 0; i < lanes; ++i) r.v[i] = value(i);
         return r;
+    }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    struct Places {
+        int lane[lanes];
+    };
+    template <class F>
+    static Places places(F place) noexcept {
+        Places r;
+        for (int i = 0; i < lanes; ++i) r.lane[i] = place(i);
+        return r;
+    }
+    Vector permuted(const Places& from) const noexcept {
+        return each([&](int i) noexcept { return v[from.lane[i]]; });
     }
     // this -= a * b
     void subtract_product(Vector a, Vector b) noexcept {

@@ -32,8 +32,12 @@ struct ByActivation {
 // of two bytes, 256 · 255², is below 2²⁴: float32 represents it exactly.
 inline constexpr int block_rows = 256;
 
-// Rows of a product of integers. Their int32 sums would hold 33,025 rows, but more than 512 do not fit into the L1 cache.
+// Rows of a product of integers: more rows of a panel do not fit into the L1 cache.
 inline constexpr int integer_block_rows = 512;
+
+// Rows whose sums of products int32 holds at every level: of two bytes, and of a byte and a byte minus 128.
+inline constexpr std::size_t integer_sum_rows = 32'768;
+static_assert(integer_sum_rows * 255 * 255 <= INT32_MAX);
 
 // Copies `rows` x `width` elements, at byte strides, into a panel from `lane` on. A panel is row-major and nr columns wide;
 // `step_rows` consecutive rows of a column share one packed element, and a last element that is not full is padded with
@@ -43,16 +47,17 @@ using Pack = void (*)(const unsigned char* source, std::ptrdiff_t row_stride,
                       std::ptrdiff_t col_stride, int rows, int width, const double* weight,
                       unsigned char* panel, int lane, std::size_t panel_bytes) noexcept;
 
-// out[i * stride + j] += Σ_k (left[k, i] - left_offset) · right[k, j] for mr columns i of one panel, from any lane on, and some
-// vectors of columns j of another panel, of the same, or of a matrix of the panels' type. right[k, j] is element
-// k * right_stride + j; in a panel, right_stride is nr. Step k prefetches the cache line at prefetch_at + k * prefetch_stride.
+// out[i * stride + j] += Σ_k left[k, i] · right[k, j] for mr columns i of one panel, from any lane on, and some vectors of
+// columns j of another panel, of the same, or of a matrix of the panels' type. right[k, j] is element k * right_stride + j; in a
+// panel, right_stride is nr. Step k prefetches the cache line at prefetch_at + k * prefetch_stride. The sums are int32 where
+// the product has integer_sums, else double.
 using Tile = void (*)(const unsigned char* left, const unsigned char* right,
-                      std::ptrdiff_t right_stride, int steps, double* out, std::ptrdiff_t stride,
+                      std::ptrdiff_t right_stride, int steps, void* out, std::ptrdiff_t stride,
                       const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept;
 
 // The same over the `count` steps k that `nonzero` lists.
 using ListedTile = void (*)(const unsigned char* left, const unsigned char* right,
-                            std::ptrdiff_t right_stride, const int* nonzero, int count, double* out,
+                            std::ptrdiff_t right_stride, const int* nonzero, int count, void* out,
                             std::ptrdiff_t stride, const unsigned char* prefetch_at,
                             std::ptrdiff_t prefetch_stride) noexcept;
 
@@ -62,6 +67,14 @@ using FindNonzeroSteps = int (*)(const unsigned char* right, std::ptrdiff_t righ
 
 // out[j] += Σ_k panel[k, j] over the nr columns of a panel.
 using ColumnSums = void (*)(const unsigned char* panel, int steps, double* out) noexcept;
+
+// Subtracts left_offset from `steps` steps of a panel. `left` may be the panel itself.
+using SubtractOffset = void (*)(const unsigned char* panel, int steps,
+                                unsigned char* left) noexcept;
+
+// out[j] += sums[j] + left_offset · column_sums[j] for j in [0, count). The sums are a tile's.
+using AddSums = void (*)(const void* sums, std::size_t count, const double* column_sums,
+                         double* out) noexcept;
 
 // How columns are packed into panels.
 struct Panels {
@@ -75,17 +88,72 @@ struct Panels {
 // The most vectors in a row of any level's panels. A level with fewer is never asked for more.
 inline constexpr int max_vectors = 3;
 
+// The most columns of any level's panels: vectors of sixteen.
+inline constexpr int max_panel_columns = 16 * max_vectors;
+
+// out[i * out_stride + j] = sums[i * stride + j] + offset · column_sums[j] for `rows` x `columns` sums, or, transposed,
+// out[j * out_stride + i]. `diagonal` is the column of the sums that meets row 0 on the diagonal of a symmetric matrix, a multiple
+// of max_lanes: below the diagonal nothing is read, and of the blocks on it the part below is what the transposed call
+// writes. no_diagonal reads everything. `sums`, which are a tile's, and `column_sums` have room for whole vectors. If `ahead` is
+// not 0, the lines that far after those that are written are prefetched.
+using PlaceSums = void (*)(const void* sums, std::ptrdiff_t stride, int rows, int columns,
+                           int diagonal, double offset, const double* column_sums, double* out,
+                           std::ptrdiff_t out_stride, std::ptrdiff_t ahead) noexcept;
+inline constexpr int no_diagonal = -(1 << 20);
+
 // A product of packed panels in one arithmetic.
 struct Product {
     Panels panels;
     int mr;                  // columns of the left side in a tile: all of a panel, or some
     int lanes;               // columns of the right side in a vector
-    double left_offset;      // subtracted by the tiles from every value of their left side
+    bool integer_sums;       // of at most integer_sum_rows rows
+    double left_offset;      // that tiles expect subtracted from every value of their left side
     Tile tile[max_vectors];  // by the number of vectors of columns, minus one
     Tile narrow[3];          // with 1/4, 1/2 and 3/4 of mr columns; null if mr is small
     ListedTile listed[max_vectors];
     FindNonzeroSteps nonzero_steps;
     ColumnSums column_sums;
+    SubtractOffset subtract_offset;  // null if the offset is 0
+    AddSums add_sums;
+    PlaceSums place;
+    PlaceSums place_transposed;
+
+    std::size_t sum_bytes() const noexcept {
+        return integer_sums ? sizeof(std::int32_t) : sizeof(double);
+    }
+};
+
+// Products leftᵀ right of rows with few columns, added to float64 sums. Rows are read in place. A caller passes at most
+// block_rows of them at a time; `grouped` takes any number.
+template <class T>
+struct Narrow {
+    int lanes;
+    int mr;       // columns of the left side in a tile
+    int nv;       // the most vectors of a tile
+    int quarter;  // grouped[q] has (q + 1) * quarter sums, at most `lanes`
+
+    // Both sides have at most `lanes` columns, and the left one no more than the right one; their rows are contiguous. A vector
+    // holds `lanes` / right_columns rows of the right side, one after the other. sums[j * lanes + l] += Σ left[k, j] · right[k, i],
+    // where l is the place of row k and column i in such a vector. With `rotated`, both sides have the same number of columns and
+    // the left factor is that of column (i + j) mod left_columns.
+    using Grouped = void (*)(const T* left, int left_columns, const T* right, int right_columns,
+                             bool rotated, std::size_t rows, double* sums) noexcept;
+    Grouped grouped[4];
+
+    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for mr columns i and some vectors of columns j: they follow one another,
+    // but the last one begins `last` elements after the first. Step k prefetches the line at prefetch_at + k * prefetch_stride.
+    using Tile = void (*)(const T* left, std::ptrdiff_t left_stride, const T* right,
+                          std::ptrdiff_t right_stride, std::ptrdiff_t last, int rows, double* out,
+                          std::ptrdiff_t stride, const unsigned char* prefetch_at,
+                          std::ptrdiff_t prefetch_stride) noexcept;
+    Tile tile[max_vectors];  // by the number of vectors, minus one
+
+    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for one to four columns i and any number of columns j. `sums` has room for
+    // as many values as `out`, and `stride` for whole vectors.
+    using Thin = void (*)(const T* left, std::ptrdiff_t left_stride, const T* right,
+                          std::ptrdiff_t right_stride, int rows, int columns, T* sums, double* out,
+                          std::ptrdiff_t stride) noexcept;
+    Thin thin[4];  // by the number of columns of the left side, minus one
 };
 
 // c[i, j] = start[j] + Σ_k a[i, k] · w[k, j], or c[i, j] += that sum if `adds`, for `rows` rows and `columns` columns.
@@ -184,7 +252,7 @@ struct Bytes {
     BytesTile tile[max_vectors];  // by the number of vectors of columns, minus one
 };
 
-// The size of two blocks that are compared across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
+// The size of two blocks that are compared or copied across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
 inline constexpr int mirrored_block = 32;
 
 // Triangular kernels over row-major double; U is upper triangular. They touch `size` rows.
@@ -204,6 +272,9 @@ struct Triangular {
     bool (*compare_mirrored)(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
                              std::ptrdiff_t lower_stride, double& largest,
                              double& difference) noexcept;
+    // lower[j, i] = upper[i, j] for mirrored_block rows and columns.
+    void (*copy_mirrored)(const double* upper, std::ptrdiff_t upper_stride, double* lower,
+                          std::ptrdiff_t lower_stride) noexcept;
 };
 
 // The widest F64 of any level.
@@ -259,6 +330,8 @@ struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
     Product f64;
+    Narrow<float> narrow_f32;
+    Narrow<double> narrow_f64;
     Dense<float> dense_f32;
     Dense<double> dense_f64;
     Bytes bytes;

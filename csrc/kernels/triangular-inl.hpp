@@ -125,6 +125,21 @@ bool compare_mirrored(const double* upper, std::ptrdiff_t upper_stride, const do
     return not_finite.total() == 0;
 }
 
+template <class V>
+void copy_mirrored(const double* upper, std::ptrdiff_t upper_stride, double* lower,
+                   std::ptrdiff_t lower_stride) noexcept {
+    for (int i = 0; i < mirrored_block; i += V::lanes)
+        for (int j = 0; j < mirrored_block; j += V::lanes) {
+            V rows[V::lanes];
+#pragma GCC unroll 8
+            for (int k = 0; k < V::lanes; ++k)
+                rows[k] = V::load(upper + (i + k) * upper_stride + j);
+            V::transpose(rows);
+#pragma GCC unroll 8
+            for (int k = 0; k < V::lanes; ++k) rows[k].store(lower + (j + k) * lower_stride + i);
+        }
+}
+
 template <class V, int mr, int nv>
 constexpr Triangular triangular() noexcept {
     constexpr int nr = nv * V::lanes;
@@ -133,7 +148,8 @@ constexpr Triangular triangular() noexcept {
             &solve_upper,
             {&tile<V, mr, nr, 1, true>, &tile < V, mr, nr, nv < 2 ? 1 : 2, true >,
              &tile<V, mr, nr, nv, true>},
-            &compare_mirrored<V>};
+            &compare_mirrored<V>,
+            &copy_mirrored<V>};
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
-// gram and cross against plain sums, in every element type and layout.
+// gram and cross against plain sums, in every element type and layout, and the choice of their ways.
+#include <limits>
+
 #include "check.hpp"
+#include "core/gram/choose.hpp"
 
 namespace {
 
@@ -56,22 +59,34 @@ void gram_equals_plain_sums(Shape shape, bool bias, bool weighted, bool column_m
 
 template <class T>
 void gram_is_right_in_all_layouts() {
-    for (const Shape shape : {Shape{0, 3, 1}, Shape{1, 1, 1}, Shape{7, 5, 2}, Shape{259, 50, 3},
-                              Shape{2051, 13, 1}, Shape{5, 130, 97}})
+    // One vector of rows and one more, one vector of columns and one more, a tile and one more, with a bias and without.
+    for (const Shape shape :
+         {Shape{0, 3, 1}, Shape{1, 1, 1}, Shape{7, 5, 2}, Shape{33, 7, 8}, Shape{65, 15, 1},
+          Shape{40, 16, 5}, Shape{300, 17, 9}, Shape{130, 47, 1}, Shape{129, 48, 4},
+          Shape{259, 50, 3}, Shape{2051, 13, 1}, Shape{70, 65, 64}, Shape{5, 130, 97}})
         for (const bool bias : {false, true})
             for (const bool weighted : {false, true})
                 for (const bool column_major : {false, true})
                     gram_equals_plain_sums<T>(shape, bias, weighted, column_major);
 }
 
+// Narrow, thin, direct and blocked products.
 void bits_do_not_depend_on_threads() {
-    const std::vector<float> a = random_values<float>(9000 * 33, 4);
-    std::vector<double> one(33 * 33), other(33 * 33);
-    const bpls::ConstMatrix A = bpls::row_major(a.data(), 9000, 33);
-    bpls::gram(A, std::nullopt, {.n_threads = 1}, one.data(), nullptr);
-    for (const int threads : {2, 3, 7}) {
-        bpls::gram(A, std::nullopt, {.n_threads = threads}, other.data(), nullptr);
-        CHECK(one == other);
+    for (const Shape shape : {Shape{40'000, 7, 6}, Shape{9000, 33, 20}, Shape{9000, 150, 3},
+                              Shape{1000, 120, 70}, Shape{20'000, 70, 55}}) {
+        const auto [d, n, m] = shape;
+        const std::vector<float> a = random_values<float>(d * n, 4),
+                                 b = random_values<float>(d * m, 7);
+        const bpls::ConstMatrix A = bpls::row_major(a.data(), d, n),
+                                B = bpls::row_major(b.data(), d, m);
+        const auto results = [&](int threads) {
+            std::vector<double> all(n * n + n * m);
+            bpls::gram(A, std::nullopt, {.n_threads = threads}, all.data(), nullptr);
+            bpls::cross(A, B, {.n_threads = threads}, all.data() + n * n);
+            return all;
+        };
+        const std::vector<double> one = results(1);
+        for (const int threads : {2, 3, 7}) CHECK(results(threads) == one);
     }
 }
 
@@ -110,6 +125,46 @@ void rows_may_overlap() {
     }
 }
 
+// ---- the choice of the way, at its borders
+
+constexpr bpls::gram_detail::Arithmetic floats{
+    .narrow_columns = 48, .value_bytes = 4, .sum_rows = std::numeric_limits<std::size_t>::max()};
+
+void narrow_products_end_with_a_tile() {
+    using namespace bpls::gram_detail;
+    const auto way = [](std::size_t columns) {
+        return choose_way({200'000, columns, columns, true, true}, floats);
+    };
+    CHECK(way(1) == Way::narrow);
+    CHECK(way(48) == Way::narrow);
+    CHECK(way(49) == Way::blocked);
+}
+
+void thin_products_read_the_wider_side_in_place() {
+    using namespace bpls::gram_detail;
+    const auto way = [](std::size_t left, bool symmetric, bool in_place) {
+        return choose_way({100'000, left, 200, symmetric, in_place}, floats);
+    };
+    CHECK(way(8, false, true) == Way::thin);
+    CHECK(way(9, false, true) == Way::blocked);
+    CHECK(way(8, false, false) == Way::blocked);
+    CHECK(way(8, true, true) == Way::blocked);
+}
+
+void direct_products_fit_into_the_cache_and_their_sums() {
+    using namespace bpls::gram_detail;
+    const auto way = [](std::size_t rows, std::size_t left, bool symmetric,
+                        const Arithmetic& arithmetic) {
+        return choose_way({rows, left, 1024, symmetric, true}, arithmetic);
+    };
+    CHECK(way(1024, 1024, true, floats) == Way::direct);
+    CHECK(way(1025, 1024, true, floats) == Way::blocked);
+    CHECK(way(512, 1024, false, floats) == Way::direct);  // both sides are packed
+    CHECK(way(513, 1024, false, floats) == Way::blocked);
+    CHECK(way(4096, 1024, true, {16, 1, 4096}) == Way::direct);
+    CHECK(way(4096, 1024, true, {16, 1, 4095}) == Way::blocked);
+}
+
 void rows_that_differ_are_refused() {
     const double one = 1;
     double G, C;
@@ -135,6 +190,9 @@ int main() {
         bits_do_not_depend_on_threads();
         blocks_of_columns_meet();
         rows_may_overlap();
+        narrow_products_end_with_a_tile();
+        thin_products_read_the_wider_side_in_place();
+        direct_products_fit_into_the_cache_and_their_sums();
         rows_that_differ_are_refused();
         no_columns_are_refused();
     });

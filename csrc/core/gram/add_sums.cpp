@@ -18,35 +18,30 @@ void each_panel(const PanelLayout& layout, Range columns, std::size_t at, F&& ac
     }
 }
 
-void add(std::size_t count, const double* sums, double offset, const double* column_sums,
-         double* out) noexcept {
-    if (offset == 0)
-        for (std::size_t c = 0; c < count; ++c) out[c] += sums[c];
-    else
-        for (std::size_t c = 0; c < count; ++c) out[c] += sums[c] + offset * column_sums[c];
-}
-
 // Adds the sums of row i of the left side with some columns of the right one, and the offset that tiles subtracted from
 // the left side, times the column sums.
-void add_row(const ProductTask& task, std::size_t i, Range columns, const double* sums,
+void add_row(const ProductTask& task, std::size_t i, Range columns, const unsigned char* sums,
              const double* column_sums) noexcept {
-    const double offset = task.product.left_offset;
+    const std::size_t sum_bytes = task.product.sum_bytes();
     const std::size_t symmetric = task.symmetric;
     const Range of_G{std::max(columns.begin, i), std::min(columns.end, symmetric)};
     if (of_G.begin < of_G.end) {
         double* G = task.G + i * task.G_stride + of_G.begin;
         const std::size_t skipped = of_G.begin - columns.begin;
-        add(of_G.size(), sums + skipped, offset, column_sums + skipped, G);
+        task.product.add_sums(sums + skipped * sum_bytes, of_G.size(), column_sums + skipped, G);
     }
     const Range of_C{std::max(columns.begin, symmetric), columns.end};
     if (of_C.begin >= of_C.end) return;
-    sums += of_C.begin - columns.begin;
+    sums += (of_C.begin - columns.begin) * sum_bytes;
     column_sums += of_C.begin - columns.begin;
     const std::size_t column = of_C.begin - symmetric;
     if (!task.transposed)
-        return add(of_C.size(), sums, offset, column_sums, task.C + i * task.C_stride + column);
+        return task.product.add_sums(sums, of_C.size(), column_sums,
+                                     task.C + i * task.C_stride + column);
+    // Only products of floats are transposed.
+    const auto* values = reinterpret_cast<const double*>(sums);
     for (std::size_t c = 0; c < of_C.size(); ++c)
-        task.C[(column + c) * task.C_stride + i] += sums[c];
+        task.C[(column + c) * task.C_stride + i] += values[c];
 }
 
 }  // namespace
@@ -54,22 +49,24 @@ void add_row(const ProductTask& task, std::size_t i, Range columns, const double
 void add_sums(const PartialSums& sums, Range rows) noexcept {
     const ResultBlock& block = sums.block;
     const ProductTask& task = *block.task;
+    const std::size_t first = sums.first_place();
     const double* column_sums = sums.column_sums();
     each_run(sums.nonzero.left, block.left, [&](Range run, std::size_t i) noexcept {
         each_run(sums.nonzero.right, block.right, [&](Range columns, std::size_t j) noexcept {
             const std::size_t end = std::min(run.end, rows.end);
             for (std::size_t r = std::max(run.begin, rows.begin); r < end; ++r)
-                each_panel(block.layout, columns, j, [&](Range part, std::size_t at) noexcept {
-                    add_row(task, r, part, sums.product_at(i + r - run.begin, at),
-                            column_sums + at);
-                });
+                each_panel(
+                    block.layout, columns, first + j, [&](Range part, std::size_t at) noexcept {
+                        add_row(task, r, part, sums.product_at(first + i + r - run.begin, at),
+                                column_sums + at);
+                    });
         });
     });
     if (!block.adds_column_sums || rows.begin > 0) return;
     each_run(sums.weighted_runs(), block.weighted_range(),
              [&](Range columns, std::size_t j) noexcept {
                  for (std::size_t c = columns.begin; c < columns.end; ++c)
-                     task.column_sums[c] += column_sums[j + c - columns.begin];
+                     task.column_sums[c] += column_sums[first + j + c - columns.begin];
              });
 }
 

@@ -77,14 +77,19 @@ void clear(double* values, std::size_t count, int n_threads) {
 }
 
 void mirror(double* G, std::size_t n, int n_threads) {
-    constexpr std::size_t block = 32;  // both blocks of a transposition stay in the first cache
+    constexpr std::size_t block = kernels::mirrored_block;
+    const auto copy_mirrored = table().triangular.copy_mirrored;
+    const auto stride = static_cast<std::ptrdiff_t>(n);
     n_threads = threads_for_work(n_threads, static_cast<double>(n * n));
     parallel_for(n_threads, (n + block - 1) / block, [=](std::size_t item, int) noexcept {
         const std::size_t i0 = item * block;
         for (std::size_t j0 = i0; j0 < n; j0 += block)
-            for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
-                for (std::size_t j = std::max(j0, i + 1); j < std::min(j0 + block, n); ++j)
-                    G[j * n + i] = G[i * n + j];
+            if (i0 < j0 && j0 + block <= n)
+                copy_mirrored(G + i0 * n + j0, stride, G + j0 * n + i0, stride);
+            else
+                for (std::size_t i = i0; i < std::min(i0 + block, n); ++i)
+                    for (std::size_t j = std::max(j0, i + 1); j < std::min(j0 + block, n); ++j)
+                        G[j * n + i] = G[i * n + j];
     });
 }
 

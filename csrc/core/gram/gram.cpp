@@ -3,13 +3,17 @@
 #include "bpls/gram.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/dispatch.hpp"
+#include "core/gram/choose.hpp"
+#include "core/gram/direct.hpp"
 #include "core/gram/finish.hpp"
+#include "core/gram/narrow.hpp"
 #include "core/gram/ordered_pass.hpp"
 
 namespace bpls {
@@ -85,6 +89,95 @@ std::vector<ProductTask> gram_tasks(const ConstMatrix& A, const std::optional<Co
     return tasks;
 }
 
+// A column of ones of A's type.
+ConstMatrix ones(const ConstMatrix& A) noexcept {
+    static constexpr std::uint8_t byte = 1;
+    static constexpr float single = 1;
+    static constexpr double number = 1;
+    const void* one = A.dtype == DType::u8    ? static_cast<const void*>(&byte)
+                      : A.dtype == DType::f32 ? static_cast<const void*>(&single)
+                                              : static_cast<const void*>(&number);
+    return {static_cast<const unsigned char*>(one), A.dtype, A.rows, 1, 0, 0};
+}
+
+Columns with_bias(const ConstMatrix& A, bool bias) noexcept {
+    Columns columns;
+    columns.append(A);
+    if (bias) columns.append(ones(A));
+    return columns;
+}
+
+// C = [A 1]ᵀWD. The wider matrix is on the right, where tiles are wide.
+DirectProduct direct_cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& options,
+                           double* C) {
+    Columns left = with_bias(A, options.bias), right = Columns().append(D);
+    const bool transposed = right.width() < left.width();
+    if (transposed) std::swap(left, right);
+    return {.product = float_product(A.dtype, D.dtype),
+            .left = left,
+            .right = right,
+            .symmetric = 0,
+            .rows = A.rows,
+            .weight = options.sample_weight,
+            .G = nullptr,
+            .C = C,
+            .C_stride = D.cols,
+            .transposed = transposed};
+}
+
+// G = [A 1]ᵀW[A 1], and C = [A 1]ᵀWB if B needs the same arithmetic.
+DirectProduct direct_gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B,
+                          const GramOptions& options, double* G, double* C) {
+    const Columns left = with_bias(A, options.bias);
+    DirectProduct task{.product = gram_product(A.dtype, options.sample_weight.has_value()),
+                       .left = left,
+                       .right = left,
+                       .symmetric = left.width(),
+                       .rows = A.rows,
+                       .weight = options.sample_weight,
+                       .G = G,
+                       .C = C,
+                       .C_stride = B ? B->cols : 0,
+                       .transposed = false};
+    if (B && &float_product(A.dtype, B->dtype) == &task.product) task.right.append(*B);
+    return task;
+}
+
+Way way_of(const DirectProduct& task) noexcept {
+    const kernels::Panels& panels = task.product.panels;
+    const bool in_double = &task.product == &table().f64;
+    const int lanes = in_double ? table().narrow_f64.lanes : table().narrow_f32.lanes;
+    const int tile = in_double ? table().narrow_f64.nv : table().narrow_f32.nv;
+    // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
+    const bool of_bytes = &task.product == &table().u8;
+    return choose_way(
+        {.rows = task.rows,
+         .left = task.left.width(),
+         .right = task.right.width(),
+         .symmetric = task.symmetric > 0,
+         .in_place = right_in_place(task)},
+        {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+         .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows),
+         .sum_rows = task.product.integer_sums ? kernels::integer_sum_rows
+                                               : std::numeric_limits<std::size_t>::max()});
+}
+
+// Computes a product unless it is one for row blocks. Returns whether it did.
+bool multiply_at_once(const DirectProduct& task, int n_threads) {
+    switch (way_of(task)) {
+        case Way::narrow:
+        case Way::thin:
+            multiply_narrow(task, n_threads);
+            return true;
+        case Way::direct:
+            multiply_directly(task, n_threads);
+            return true;
+        case Way::blocked:
+            break;
+    }
+    return false;
+}
+
 // `name` is what the caller calls B.
 void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
            const GramOptions& options) {
@@ -103,6 +196,15 @@ void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
     check(A, B ? &*B : nullptr, "B", options);
+    if (const DirectProduct task = direct_gram(A, B, options, G, C);
+        !options.center && multiply_at_once(task, options.n_threads)) {
+        if (B && task.right.width() == task.left.width())
+            cross(A, *B, {options.bias, options.sample_weight, options.n_threads}, C);
+        if (options.scale.empty()) return;
+        scale_columns_of_A({G, A.cols, task.symmetric, C, B ? B->cols : 0, nullptr, nullptr, 0},
+                           options.scale);
+        return mirror(G, task.symmetric, options.n_threads);
+    }
     const auto& weight = options.sample_weight;
     const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
     std::vector<double> column_sums(options.bias || options.center ? n + m : 0);
@@ -129,10 +231,13 @@ void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& option
     if (options.center)
         throw std::invalid_argument("center is true; expected false, cross() does not centre");
     const std::size_t m = D.cols;
-    std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
-    ordered_pass(
-        A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
-        options.n_threads);
+    if (!multiply_at_once(direct_cross(A, D, options, C), options.n_threads)) {
+        std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
+        ordered_pass(
+            A,
+            {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
+            options.n_threads);
+    }
     for (std::size_t i = 0; i < options.scale.size(); ++i)
         scale_row(options.scale[i], C + i * m, m);
 }

@@ -40,8 +40,8 @@ class GroupProduct {
           row_(packed.row),
           steps_(steps_of(product_.panels, packed.rows)),
           lanes_(static_cast<std::size_t>(product_.lanes)),
-          left_panels_(block_.packs_left ? sums.left_panels(packed.set)
-                                         : sums.right_panels(packed.set)),
+          left_panels_(block_.has_left ? sums.left_panels(packed.set)
+                                       : sums.right_panels(packed.set)),
           right_panels_(sums.right_panels(packed.set)) {}
 
     void add(NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
@@ -92,7 +92,7 @@ class GroupProduct {
             }
             const unsigned char* left = block_.layout.column(left_panels_, i);
             const int vectors = vectors_from(from) - 1;
-            double* out = sums_.product_at(i, from);
+            void* out = sums_.product_at(i, from);
             if (count == steps_)
                 tile_for(product_, left_.end - i, vectors)(left, values, stride, steps_, out,
                                                            product_.panels.nr, lines.first,
@@ -144,14 +144,14 @@ void add_rows(const PartialSums& sums, std::size_t row, std::size_t rows,
     for (std::size_t set = 0; set < sets; ++set)
         pack_rows(sums, set, packed(set).row, packed(set).rows);
     Prefetch prefetch = next_rows(block, row + rows);
-    const std::size_t left = sums.left_columns(), right = sums.right_columns(),
-                      symmetric = sums.symmetric_columns();
+    const std::size_t first = sums.first_place(), left = sums.left_end(), right = sums.right_end(),
+                      symmetric = sums.symmetric_end();
     const std::size_t group = round_up(group_columns, block.layout.width);
     for (std::size_t j = 0; j < right; j += group)
         for (std::size_t i = 0; i < left; i += group)
             for (std::size_t set = 0; set < sets; ++set)
-                GroupProduct(sums, {i, std::min(i + group, left)}, {j, std::min(j + group, right)},
-                             symmetric, packed(set))
+                GroupProduct(sums, {std::max(first, i), std::min(i + group, left)},
+                             {j, std::min(j + group, right)}, symmetric, packed(set))
                     .add(nonzero_steps, prefetch);
 }
 

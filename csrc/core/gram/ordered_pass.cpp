@@ -112,7 +112,7 @@ void sum_and_add_in_turn(const Pass& pass, const Plan& plan, std::vector<Worker>
 }  // namespace
 
 void ordered_pass(const ConstMatrix& A, const std::vector<ProductTask>& tasks, int n_threads) {
-    const Plan plan(A, tasks);
+    const Plan plan(A, tasks, threads_for_call(n_threads));
     const int all_threads = threads_for_work(n_threads, plan.multiply_adds);
     auto workers = make_workers<Worker>(all_threads, plan.items(), A, tasks, plan.scratch_bytes);
     const Pass pass(tasks, plan);

@@ -1,5 +1,5 @@
-// Rows become row blocks, columns result blocks, and result blocks groups whose scratch memory fits together. The plan
-// does not depend on the number of threads.
+// Rows become row blocks, columns result blocks, and result blocks groups whose scratch memory fits together. Where a sum is
+// rounded, the plan does not depend on the number of threads.
 #include "core/gram/plan.hpp"
 
 #include <algorithm>
@@ -11,9 +11,9 @@ constexpr std::size_t block_columns = 1024;       // of either side of a result 
 constexpr std::size_t scratch_limit = 12u << 20;  // bytes per thread for blocks that share a pass
 
 // Rows of a row block: enough that summing takes much longer than adding the sums to the result, few enough that threads
-// have something to share. No more threads than row blocks can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on 5000 rows
-// of either, 2 on 1000 rows, or on 384 wide ones.
-std::size_t rows_of_row_block(std::size_t rows, std::size_t columns) noexcept {
+// have something to share (`shared`). No more threads than row blocks can work: 12 on 60000 x 784, 29 on 60000 x 100, 4 on
+// 5000 rows of either, 2 on 1000 rows, or on 384 wide ones.
+std::size_t rows_of_row_block(std::size_t rows, std::size_t columns, bool shared) noexcept {
     constexpr std::size_t fewest_wanted = 2048;  // rows, whatever the number of columns
     constexpr std::size_t per_column = 6;  // rows: a column has as many sums as there are columns
     constexpr std::size_t wide = 256;  // columns from which on fewer rows are worth a second thread
@@ -23,11 +23,20 @@ std::size_t rows_of_row_block(std::size_t rows, std::size_t columns) noexcept {
     constexpr std::size_t even = 64;  // rows to which a few row blocks are rounded up
 
     const std::size_t wanted = std::max(fewest_wanted, per_column * columns);
-    const std::size_t shared = columns < wide ? shared_narrow : shared_wide;
-    const std::size_t fewest_blocks = rows < shared ? 1 : rows < fewest_wanted ? 2 : 4;
+    const std::size_t fewest_shared = columns < wide ? shared_narrow : shared_wide;
+    const std::size_t fewest_blocks = !shared || rows < fewest_shared ? 1
+                                      : rows < fewest_wanted          ? 2
+                                                                      : 4;
     const std::size_t blocks = std::max(fewest_blocks, rows / wanted);
     const std::size_t block_rows = std::max<std::size_t>(1, (rows + blocks - 1) / blocks);
-    return round_up(block_rows, blocks < many ? even : kernels::integer_block_rows);
+    return std::min(kernels::integer_sum_rows,
+                    round_up(block_rows, blocks < many ? even : kernels::integer_block_rows));
+}
+
+// Whether the sums of all tasks are exact, so that they are the same however the rows are cut.
+bool all_exact(const std::vector<ProductTask>& tasks) noexcept {
+    return std::all_of(tasks.begin(), tasks.end(),
+                       [](const ProductTask& task) noexcept { return task.product.integer_sums; });
 }
 
 std::vector<Group> group_blocks(const std::vector<ProductTask>& tasks) {
@@ -64,10 +73,10 @@ std::size_t chunk_rows(const Group& group) noexcept {
     return rows;
 }
 
-Plan::Plan(const ConstMatrix& A, const std::vector<ProductTask>& tasks)
+Plan::Plan(const ConstMatrix& A, const std::vector<ProductTask>& tasks, int n_threads)
     : groups(group_blocks(tasks)),
       rows(A.rows),
-      row_block_rows(rows_of_row_block(A.rows, A.cols)),
+      row_block_rows(rows_of_row_block(A.rows, A.cols, n_threads > 1 || !all_exact(tasks))),
       row_blocks((rows + row_block_rows - 1) / row_block_rows),
       scratch_bytes(0),
       result_rows(0),

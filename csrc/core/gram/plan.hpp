@@ -1,5 +1,5 @@
 // The plan of a pass: how rows and columns are cut. It depends on the shapes alone, so the additions of every result happen
-// in one order whatever the number of threads.
+// in one order whatever the number of threads; only integers, whose sums are exact, are cut less finely for one thread.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ std::size_t chunk_rows(const Group& group) noexcept;
 
 // An item of work is one row block for one group. Items are numbered group by group.
 struct Plan {
-    // The tasks outlive the plan.
-    Plan(const ConstMatrix& A, const std::vector<ProductTask>& tasks);
+    // The tasks outlive the plan. `n_threads` matters for exact sums alone.
+    Plan(const ConstMatrix& A, const std::vector<ProductTask>& tasks, int n_threads);
 
     std::vector<Group> groups;
     std::size_t rows;

@@ -26,14 +26,16 @@ ResultBlock::ResultBlock(const ProductTask& of, std::size_t index, Range left_co
       panel_sets(1),
       in_place(0),
       diagonal(of.symmetric > 0 && left.begin == right.begin),
+      square(diagonal && right.end <= of.symmetric),
       // Row weights are packed into one side only.
       packs_left(!diagonal || of.weight),
+      has_left(packs_left || of.product.left_offset != 0),
       adds_column_sums(of.column_sums && (of.transposed ? right.begin : left.begin) == 0) {
     // Where the sums outgrow the second cache and a panel serves several groups of them, several sets are packed, and a
     // group is multiplied with all of them before the next group is touched.
     if (of.in_place)
         in_place = right.size() / layout.width * layout.width;
-    else if (sums_bytes() > small_sums && left.size() > group_columns &&
+    else if (products_bytes() > small_sums && left.size() > group_columns &&
              right.size() > 2 * group_columns)
         panel_sets = std::clamp<std::size_t>(panels_limit / set_bytes(), 1, most_panel_sets);
 }

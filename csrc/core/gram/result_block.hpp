@@ -26,7 +26,9 @@ struct ResultBlock {
     std::size_t panel_sets;
     std::size_t in_place;  // columns of the right side that are read in place
     bool diagonal;         // the left side's columns are the right side's first
-    bool packs_left;  // otherwise the left side's columns are found in the panels of the right side
+    bool square;           // ... and there are no others
+    bool packs_left;       // otherwise the left side's columns are those of the right side's panels
+    bool has_left;         // the left side has panels of its own
     bool adds_column_sums;  // as one of the blocks that pack the weighted side does
 
     std::size_t panel_rows() const noexcept {
@@ -43,7 +45,7 @@ struct ResultBlock {
 
     // ---- sizes and offsets in scratch memory
 
-    std::size_t left_bytes() const noexcept { return packs_left ? layout.size(left.size()) : 0; }
+    std::size_t left_bytes() const noexcept { return has_left ? layout.size(left.size()) : 0; }
     std::size_t set_bytes() const noexcept {
         return left_bytes() + layout.size(right.size() - in_place);
     }
@@ -51,18 +53,20 @@ struct ResultBlock {
     std::size_t sums_offset() const noexcept {
         return weights_offset() + (task->weight ? panel_rows() * sizeof(double) : 0);
     }
-    // The products come first, then the sums of columns.
+    // The sums of columns come first, then the products.
     std::size_t products() const noexcept {
-        return round_up(left.size(), mr) * layout.padded(right.size());
+        return (square ? layout.padded(left.size()) : round_up(left.size(), mr)) *
+               layout.padded(right.size());
     }
     std::size_t column_sums() const noexcept {
         return sums_columns() ? layout.padded(weighted_range().size()) : 0;
     }
-    std::size_t sums_bytes() const noexcept {
-        return (products() + column_sums()) * sizeof(double);
+    std::size_t products_offset() const noexcept {
+        return sums_offset() + round_up(column_sums() * sizeof(double), cache_line);
     }
+    std::size_t products_bytes() const noexcept { return products() * task->product.sum_bytes(); }
     std::size_t scratch_bytes() const noexcept {
-        return round_up(sums_offset() + sums_bytes(), cache_line);
+        return round_up(products_offset() + products_bytes(), cache_line);
     }
 };
 
@@ -72,10 +76,18 @@ struct PartialSums {
     const NonzeroSides& nonzero;  // of the block's task in the row block
     unsigned char* scratch;
 
-    // Columns of the two sides that take part, and how many of the right side's are the left side's.
-    std::size_t left_columns() const noexcept { return columns_in(nonzero.left, block.left); }
-    std::size_t right_columns() const noexcept { return columns_in(nonzero.right, block.right); }
-    std::size_t symmetric_columns() const noexcept { return block.diagonal ? left_columns() : 0; }
+    // The places, in panels, of the columns that take part: from first_place() to the side's end. Up to symmetric_end() the
+    // right side's columns are the left side's.
+    std::size_t first_place() const noexcept {
+        return block.square ? block.layout.first_place(columns_in(nonzero.left, block.left)) : 0;
+    }
+    std::size_t left_end() const noexcept {
+        return first_place() + columns_in(nonzero.left, block.left);
+    }
+    std::size_t right_end() const noexcept {
+        return first_place() + columns_in(nonzero.right, block.right);
+    }
+    std::size_t symmetric_end() const noexcept { return block.diagonal ? left_end() : 0; }
     const Runs& weighted_runs() const noexcept {
         return block.task->transposed ? nonzero.left : nonzero.right;
     }
@@ -89,16 +101,16 @@ struct PartialSums {
     double* row_weights() const noexcept {
         return reinterpret_cast<double*>(scratch + block.weights_offset());
     }
-    double* products() const noexcept {
+    double* column_sums() const noexcept {
         return reinterpret_cast<double*>(scratch + block.sums_offset());
     }
-    // The product of column i of the left side and column j of the right one. The products of a tile are contiguous.
-    double* product_at(std::size_t i, std::size_t j) const noexcept {
+    // The product of the columns at place i of the left side and place j of the right one. The products of a tile are contiguous.
+    unsigned char* product_at(std::size_t i, std::size_t j) const noexcept {
         const std::size_t mr = block.mr, width = block.layout.width;
-        return products() + i / mr * mr * block.layout.padded(block.right.size()) +
-               (j / width * mr + i % mr) * width + j % width;
+        const std::size_t place = i / mr * mr * block.layout.padded(block.right.size()) +
+                                  (j / width * mr + i % mr) * width + j % width;
+        return scratch + block.products_offset() + place * block.task->product.sum_bytes();
     }
-    double* column_sums() const noexcept { return products() + block.products(); }
 };
 
 }  // namespace bpls::gram_detail
