@@ -58,6 +58,17 @@ struct F64 {
         return {_mm256_setr_pd(value(0), value(1), value(2), value(3))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm256_fnmadd_pd(a.v, b.v, v); }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    using Places = __m256i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t half[2 * lanes];
+        for (int i = 0; i < 2 * lanes; ++i) half[i] = 2 * place(i / 2) + i % 2;
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half));
+    }
+    F64 permuted(Places from) const noexcept {
+        return {_mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(v), from))};
+    }
     F64 root() const noexcept { return {_mm256_sqrt_pd(v)}; }
     // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(F64 b) const noexcept {
@@ -159,6 +170,15 @@ struct F32 {
         F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))}.add_to(p);
         F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}.add_to(p + 4);
     }
+
+    using Places = __m256i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane));
+    }
+    F32 permuted(Places from) const noexcept { return {_mm256_permutevar8x32_ps(v, from)}; }
 
     static F32 of_integers(__m256i v) noexcept { return {_mm256_cvtepi32_ps(v)}; }
 

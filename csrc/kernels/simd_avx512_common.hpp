@@ -51,6 +51,15 @@ struct F64 {
                                value(7))};
     }
     void subtract_product(F64 a, F64 b) noexcept { v = _mm512_fnmadd_pd(a.v, b.v, v); }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    using Places = __m512i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int64_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm512_loadu_si512(lane);
+    }
+    F64 permuted(Places from) const noexcept { return {_mm512_permutexvar_pd(from, v)}; }
     F64 root() const noexcept { return {_mm512_sqrt_pd(v)}; }
     // Sets a bit for every lane that is not above b's, or where one of the two is NaN.
     unsigned not_above(F64 b) const noexcept { return _mm512_cmp_pd_mask(v, b.v, _CMP_NGT_UQ); }
@@ -158,6 +167,15 @@ struct F32 {
         F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.add_to(p);
         F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.add_to(p + 8);
     }
+
+    using Places = __m512i;
+    template <class F>
+    static Places places(F place) noexcept {
+        std::int32_t lane[lanes];
+        for (int i = 0; i < lanes; ++i) lane[i] = place(i);
+        return _mm512_loadu_si512(lane);
+    }
+    F32 permuted(Places from) const noexcept { return {_mm512_permutexvar_ps(from, v)}; }
 
     static F32 of_integers(__m512i v) noexcept { return {_mm512_cvtepi32_ps(v)}; }
 

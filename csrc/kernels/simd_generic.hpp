@@ -136,6 +136,19 @@ struct Vector {
         for (int i = 0; i < lanes; ++i) r.v[i] = value(i);
         return r;
     }
+    // Lane i of permuted(places([](int i) { return p(i); })) is lane p(i).
+    struct Places {
+        int lane[lanes];
+    };
+    template <class F>
+    static Places places(F place) noexcept {
+        Places r;
+        for (int i = 0; i < lanes; ++i) r.lane[i] = place(i);
+        return r;
+    }
+    Vector permuted(const Places& from) const noexcept {
+        return each([&](int i) noexcept { return v[from.lane[i]]; });
+    }
     // this -= a * b
     void subtract_product(Vector a, Vector b) noexcept {
         for (int i = 0; i < lanes; ++i) v[i] -= a.v[i] * b.v[i];

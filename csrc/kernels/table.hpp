@@ -125,6 +125,37 @@ struct Product {
     }
 };
 
+// Products leftᵀ right of `rows` (at most block_rows) rows with few columns, added to float64 sums. Rows are read in place.
+template <class T>
+struct Narrow {
+    int lanes;
+    int mr;       // columns of the left side in a tile
+    int nv;       // the most vectors of a tile
+    int quarter;  // grouped[q] has (q + 1) * quarter sums, at most `lanes`
+
+    // Both sides have at most `lanes` columns, and the left one no more than the right one; their rows are contiguous. A vector
+    // holds `lanes` / right_columns rows of the right side, one after the other. sums[j * lanes + l] += Σ left[k, j] · right[k, i],
+    // where l is the place of row k and column i in such a vector. With `rotated`, both sides have the same number of columns and
+    // the left factor is that of column (i + j) mod left_columns.
+    using Grouped = void (*)(const T* left, int left_columns, const T* right, int right_columns,
+                             bool rotated, int rows, double* sums) noexcept;
+    Grouped grouped[4];
+
+    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for mr columns i and some vectors of columns j: they follow one another,
+    // but the last one begins `last` elements after the first. Step k prefetches the line at prefetch_at + k * prefetch_stride.
+    using Tile = void (*)(const T* left, std::ptrdiff_t left_stride, const T* right,
+                          std::ptrdiff_t right_stride, std::ptrdiff_t last, int rows, double* out,
+                          std::ptrdiff_t stride, const unsigned char* prefetch_at,
+                          std::ptrdiff_t prefetch_stride) noexcept;
+    Tile tile[max_vectors];  // by the number of vectors, minus one
+
+    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for one to four columns i and any number of columns j. The rows of the
+    // left side are contiguous. `sums` has room for as many values as `out`, and `stride` for whole vectors.
+    using Thin = void (*)(const T* left, const T* right, std::ptrdiff_t right_stride, int rows,
+                          int columns, T* sums, double* out, std::ptrdiff_t stride) noexcept;
+    Thin thin[4];  // by the number of columns of the left side, minus one
+};
+
 // c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. k is in
 // [0, depth) if `nonzero` is null, else one of its `depth` numbers. w is a panel, with w_stride nr, or part of a matrix. c has
 // room for whole vectors.
@@ -276,6 +307,8 @@ struct Table {
     Product u8;  // exact: the packed bytes are integers
     Product f32;
     Product f64;
+    Narrow<float> narrow_f32;
+    Narrow<double> narrow_f64;
     Dense<float> dense_f32;
     Dense<double> dense_f64;
     Bytes bytes;

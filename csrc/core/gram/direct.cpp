@@ -219,13 +219,6 @@ class Strip {
 
 }  // namespace
 
-std::size_t packed_bytes(const DirectProduct& task) noexcept {
-    const std::size_t columns = task.right.width() + (has_left(task) ? task.left.width() : 0);
-    return round_up(task.rows, static_cast<std::size_t>(task.product.panels.step_rows)) * columns *
-           static_cast<std::size_t>(task.product.panels.element) /
-           static_cast<std::size_t>(task.product.panels.step_rows);
-}
-
 void multiply_directly(const DirectProduct& task, int n_threads) {
     const std::size_t height = task.left.width(), width = task.right.width();
     const double products =

@@ -27,7 +27,4 @@ struct DirectProduct {
 // Computes the product. The bits do not depend on the number of threads: a sum belongs to one of them.
 void multiply_directly(const DirectProduct& task, int n_threads);
 
-// The bytes of the packed rows.
-std::size_t packed_bytes(const DirectProduct& task) noexcept;
-
 }  // namespace bpls::gram_detail

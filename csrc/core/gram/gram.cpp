@@ -3,29 +3,22 @@
 #include "bpls/gram.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/dispatch.hpp"
+#include "core/gram/choose.hpp"
 #include "core/gram/direct.hpp"
 #include "core/gram/finish.hpp"
+#include "core/gram/narrow.hpp"
 #include "core/gram/ordered_pass.hpp"
 
 namespace bpls {
 namespace {
 
 using namespace gram_detail;
-
-std::size_t direct_limit() {
-    static const std::size_t limit = [] {
-        const char* e = std::getenv("DIRECT");
-        return e ? std::size_t(atol(e)) : std::size_t(4) << 20;
-    }();
-    return limit;
-}
 
 // The arithmetic that represents both matrices exactly: float32 holds bytes and float32, float64 everything.
 const kernels::Product& float_product(DType a, DType b) {
@@ -149,6 +142,42 @@ DirectProduct direct_gram(const ConstMatrix& A, const std::optional<ConstMatrix>
     return task;
 }
 
+Way way_of(const DirectProduct& task) noexcept {
+    const kernels::Product& product = task.product;
+    const bool narrow_in_double = &product == &table().f64;
+    const ProductShape shape{.rows = task.rows,
+                             .left = task.left.width(),
+                             .right = task.right.width(),
+                             .symmetric = task.symmetric > 0,
+                             .in_place = right_in_place(task)};
+    const int copies = product.left_offset == 0 ? 1 : 2;  // of a value of both sides
+    const auto element =
+        static_cast<std::size_t>(copies * product.panels.element / product.panels.step_rows);
+    const std::size_t most_rows = product.integer_sums ? kernels::integer_sum_rows : task.rows;
+    if (narrow_in_double)
+        return choose_way(shape,
+                          {static_cast<std::size_t>(table().narrow_f64.lanes),
+                           static_cast<std::size_t>(table().narrow_f64.nv), element, most_rows});
+    return choose_way(shape, {static_cast<std::size_t>(table().narrow_f32.lanes),
+                              static_cast<std::size_t>(table().narrow_f32.nv), element, most_rows});
+}
+
+// Computes a product unless it is one for row blocks. Returns whether it did.
+bool multiply_at_once(const DirectProduct& task, int n_threads) {
+    switch (way_of(task)) {
+        case Way::narrow:
+        case Way::thin:
+            multiply_narrow(task, n_threads);
+            return true;
+        case Way::direct:
+            multiply_directly(task, n_threads);
+            return true;
+        case Way::blocked:
+            break;
+    }
+    return false;
+}
+
 // `name` is what the caller calls B.
 void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
            const GramOptions& options) {
@@ -167,19 +196,14 @@ void check(const ConstMatrix& A, const ConstMatrix* B, const char* name,
 void gram(const ConstMatrix& A, const std::optional<ConstMatrix>& B, const GramOptions& options,
           double* G, double* C) {
     check(A, B ? &*B : nullptr, "B", options);
-    if (!options.center) {
-        const DirectProduct task = direct_gram(A, B, options, G, C);
-        if (packed_bytes(task) <= direct_limit() &&
-            (!task.product.integer_sums || A.rows <= kernels::integer_sum_rows)) {
-            multiply_directly(task, options.n_threads);
-            if (B && task.right.width() == task.left.width())
-                multiply_directly(direct_cross(A, *B, options, C), options.n_threads);
-            if (options.scale.empty()) return;
-            scale_columns_of_A({G, A.cols, task.symmetric, C, B ? B->cols : 0, nullptr, nullptr, 0},
-                               options.scale);
-            mirror(G, task.symmetric, options.n_threads);
-            return;
-        }
+    if (const DirectProduct task = direct_gram(A, B, options, G, C);
+        !options.center && multiply_at_once(task, options.n_threads)) {
+        if (B && task.right.width() == task.left.width())
+            cross(A, *B, {options.bias, options.sample_weight, options.n_threads}, C);
+        if (options.scale.empty()) return;
+        scale_columns_of_A({G, A.cols, task.symmetric, C, B ? B->cols : 0, nullptr, nullptr, 0},
+                           options.scale);
+        return mirror(G, task.symmetric, options.n_threads);
     }
     const auto& weight = options.sample_weight;
     const std::size_t n = A.cols, stride = n + (options.bias ? 1 : 0), m = B ? B->cols : 0;
@@ -207,17 +231,13 @@ void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& option
     if (options.center)
         throw std::invalid_argument("center is true; expected false, cross() does not centre");
     const std::size_t m = D.cols;
-    const DirectProduct task = direct_cross(A, D, options, C);
-    if (packed_bytes(task) <= direct_limit()) {
-        multiply_directly(task, options.n_threads);
-        for (std::size_t i = 0; i < options.scale.size(); ++i)
-            scale_row(options.scale[i], C + i * m, m);
-        return;
+    if (!multiply_at_once(direct_cross(A, D, options, C), options.n_threads)) {
+        std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
+        ordered_pass(
+            A,
+            {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
+            options.n_threads);
     }
-    std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
-    ordered_pass(
-        A, {cross_task(A, D, options.sample_weight, C, options.bias ? C + A.cols * m : nullptr)},
-        options.n_threads);
     for (std::size_t i = 0; i < options.scale.size(); ++i)
         scale_row(options.scale[i], C + i * m, m);
 }
