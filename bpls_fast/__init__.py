@@ -4,7 +4,6 @@ Importing this package loads NumPy and the compiled extension, nothing else. The
 estimators, which need scikit-learn, load when they are first used.
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -17,6 +16,7 @@ except ModuleNotFoundError as error:
         "Start Python in another folder, or install with: pip install -e ."
     ) from error
 from bpls_fast.configuration import config, get_cmake_dir, get_include, get_libs, show_config
+from bpls_fast.import_hook import register_with_threadpoolctl
 from bpls_fast.kernels import (
     Activation,
     NonFiniteError,
@@ -79,8 +79,7 @@ _LAZY = {
 # Not in __all__, so that a star import does not need scikit-learn.
 _ESTIMATORS = dict.fromkeys(("BPLSClassifier", "BPLSRegressor"), "bpls_fast.estimators")
 
-if "threadpoolctl" in sys.modules:
-    from bpls_fast import threadpools as threadpools
+register_with_threadpoolctl()
 
 
 def __getattr__(name: str) -> Any:

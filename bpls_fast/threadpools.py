@@ -1,7 +1,7 @@
 """The controller that shows the kernels to threadpoolctl. Importing this module registers it.
 
 `threadpool_info` then lists the extension, and the C++ library if it is loaded, as "bpls"; `threadpool_limits` sets
-their threads. The package imports this module itself if threadpoolctl was imported first, as it is by scikit-learn.
+their threads. `bpls_fast.import_hook` imports this module when threadpoolctl is imported.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ except ImportError as error:
         "the estimators need scikit-learn, install it with: pip install 'bpls_fast[sklearn]'"
     ) from error
 
-from bpls_fast import threadpools as threadpools  # scikit-learn has loaded threadpoolctl
 from bpls_fast.estimators.classifier import BPLSClassifier
 from bpls_fast.estimators.regressor import BPLSRegressor
 

@@ -21,35 +21,55 @@ inline void add_group(const typename V::Scalar* left, const typename V::Scalar* 
 
 template <class V, int count>
 void grouped(const typename V::Scalar* left, int left_columns, const typename V::Scalar* right,
-             int right_columns, bool rotated, int rows, double* sums) noexcept {
+             int right_columns, bool rotated, std::size_t rows, double* sums) noexcept {
     using T = typename V::Scalar;
-    const int group = V::lanes / right_columns;  // rows
+    // The row and the column of every lane. Lanes after the last whole row are not used.
+    int first_of_row[V::lanes], column[V::lanes];
+    for (int lane = 0, row = 0, c = 0; lane < V::lanes; ++lane) {
+        const bool whole = (row + 1) * right_columns <= V::lanes;
+        first_of_row[lane] = whole ? row * left_columns : 0;
+        column[lane] = whole ? c : 0;
+        if (++c == right_columns) ++row, c = 0;
+    }
     typename V::Places places[count];
 #pragma GCC unroll 16
     for (int j = 0; j < count; ++j)
-        places[j] = V::places([=](int lane) noexcept {
-            const int row = lane / right_columns, column = lane % right_columns;
-            const int from = rotated ? (column + j) % left_columns : j;
-            return row < group && from < left_columns ? row * left_columns + from : 0;
+        places[j] = V::places([&](int lane) noexcept {
+            int from = rotated ? column[lane] + j : j;
+            if (rotated && from >= left_columns) from -= left_columns;
+            return from < left_columns ? first_of_row[lane] + from : 0;
         });
-    V sum[count];
+    const auto group = std::size_t(V::lanes / right_columns);  // rows
+    const std::size_t left_step = group * std::size_t(left_columns),
+                      right_step = group * std::size_t(right_columns);
+    const auto narrower = std::size_t(left_columns < right_columns ? left_columns : right_columns);
+    while (rows > 0) {
+        const std::size_t block = rows < std::size_t(block_rows) ? rows : std::size_t(block_rows);
+        // Whole vectors are read as long as they end before the data do.
+        const std::size_t readable =
+            rows * narrower < V::lanes ? 0 : (rows * narrower - V::lanes) / (group * narrower) + 1;
+        const std::size_t groups = block / group < readable ? block / group : readable;
+        V sum[count];
 #pragma GCC unroll 16
-    for (int j = 0; j < count; ++j) sum[j] = V::zero();
-    const int left_step = group * left_columns, right_step = group * right_columns;
-    int k = 0;
-    // Whole vectors are read as long as they end before the data do.
-    for (; (rows - k) * left_columns >= V::lanes && (rows - k) * right_columns >= V::lanes;
-         k += group, left += left_step, right += right_step)
-        add_group(left, right, places, sum);
-    for (; k < rows; k += group, left += left_step, right += right_step) {
-        const int last = rows - k < group ? rows - k : group;
-        T left_rows[V::lanes] = {}, right_rows[V::lanes] = {};
-        for (int i = 0; i < last * left_columns; ++i) left_rows[i] = left[i];
-        for (int i = 0; i < last * right_columns; ++i) right_rows[i] = right[i];
-        add_group(left_rows, right_rows, places, sum);
+        for (int j = 0; j < count; ++j) sum[j] = V::zero();
+        for (std::size_t k = 0; k < groups; ++k, left += left_step, right += right_step)
+            add_group(left, right, places, sum);
+        rows -= groups * group;
+        if (groups == 0) {
+            const std::size_t last = rows < group ? rows : group;
+            T left_rows[V::lanes] = {}, right_rows[V::lanes] = {};
+            for (std::size_t i = 0; i < last * std::size_t(left_columns); ++i)
+                left_rows[i] = left[i];
+            for (std::size_t i = 0; i < last * std::size_t(right_columns); ++i)
+                right_rows[i] = right[i];
+            add_group(left_rows, right_rows, places, sum);
+            left += left_step;
+            right += right_step;
+            rows -= last;
+        }
+#pragma GCC unroll 16
+        for (int j = 0; j < count; ++j) sum[j].add_to(sums + j * V::lanes);
     }
-#pragma GCC unroll 16
-    for (int j = 0; j < count; ++j) sum[j].add_to(sums + j * V::lanes);
 }
 
 // ---- at least a vector of columns on the right side
@@ -86,15 +106,15 @@ void strided_tile(const typename V::Scalar* left, std::ptrdiff_t left_stride,
 
 // Adds `count` rows to the sums: each vector of sums is read and written once for all of them.
 template <class V, int m, int count>
-inline void add_thin(const typename V::Scalar* left, const typename V::Scalar* right,
-                     std::ptrdiff_t right_stride, int columns, typename V::Scalar* sums,
-                     std::ptrdiff_t stride) noexcept {
+inline void add_thin(const typename V::Scalar* left, std::ptrdiff_t left_stride,
+                     const typename V::Scalar* right, std::ptrdiff_t right_stride, int columns,
+                     typename V::Scalar* sums, std::ptrdiff_t stride) noexcept {
     using T = typename V::Scalar;
     V y[count][m];
 #pragma GCC unroll 8
     for (int k = 0; k < count; ++k)
 #pragma GCC unroll 4
-        for (int i = 0; i < m; ++i) y[k][i] = V::broadcast(left[k * m + i]);
+        for (int i = 0; i < m; ++i) y[k][i] = V::broadcast(left[k * left_stride + i]);
     const auto add = [&](int c, auto load) noexcept {
         V x[count];
 #pragma GCC unroll 8
@@ -115,17 +135,19 @@ inline void add_thin(const typename V::Scalar* left, const typename V::Scalar* r
 }
 
 template <class V, int m>
-void thin_product(const typename V::Scalar* left, const typename V::Scalar* right,
-                  std::ptrdiff_t right_stride, int rows, int columns, typename V::Scalar* sums,
-                  double* out, std::ptrdiff_t stride) noexcept {
+void thin_product(const typename V::Scalar* left, std::ptrdiff_t left_stride,
+                  const typename V::Scalar* right, std::ptrdiff_t right_stride, int rows,
+                  int columns, typename V::Scalar* sums, double* out,
+                  std::ptrdiff_t stride) noexcept {
     constexpr int together = m == 1 ? 8 : 4;
     for (std::ptrdiff_t c = 0; c < m * stride; c += V::lanes) V::zero().store(sums + c);
     int k = 0;
-    for (; k + together <= rows; k += together, left += together * m)
-        add_thin<V, m, together>(left, right + k * right_stride, right_stride, columns, sums,
-                                 stride);
-    for (; k < rows; ++k, left += m)
-        add_thin<V, m, 1>(left, right + k * right_stride, right_stride, columns, sums, stride);
+    for (; k + together <= rows; k += together)
+        add_thin<V, m, together>(left + k * left_stride, left_stride, right + k * right_stride,
+                                 right_stride, columns, sums, stride);
+    for (; k < rows; ++k)
+        add_thin<V, m, 1>(left + k * left_stride, left_stride, right + k * right_stride,
+                          right_stride, columns, sums, stride);
     for (std::ptrdiff_t c = 0; c < m * stride; c += V::lanes) V::load(sums + c).add_to(out + c);
 }
 

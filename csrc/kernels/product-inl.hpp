@@ -142,12 +142,6 @@ void merge_bits(const unsigned char* bytes, std::size_t count, unsigned char* se
 
 // ---- register tiles
 
-inline void prefetch([[maybe_unused]] const unsigned char* line) noexcept {
-#if defined(__GNUC__)
-    __builtin_prefetch(line);
-#endif
-}
-
 // Sums mr x (nv vectors) products in registers and adds them, or their negatives, to `out`. Panels are nr columns wide. Step k
 // uses element step(k).
 template <class V, int mr, int nr, int nv, bool minus, class Step>

@@ -97,10 +97,11 @@ inline constexpr int max_panel_columns = 16 * max_vectors;
 // out[i * out_stride + j] = sums[i * stride + j] + offset · column_sums[j] for `rows` x `columns` sums, or, transposed,
 // out[j * out_stride + i]. `diagonal` is the column of the sums that meets row 0 on the diagonal of a symmetric matrix, a multiple
 // of max_lanes: below the diagonal nothing is read, and of the blocks on it the part below is what the transposed call
-// writes. no_diagonal reads everything. `sums`, which are a tile's, and `column_sums` have room for whole vectors.
+// writes. no_diagonal reads everything. `sums`, which are a tile's, and `column_sums` have room for whole vectors. If `ahead` is
+// not 0, the lines that far after those that are written are prefetched.
 using PlaceSums = void (*)(const void* sums, std::ptrdiff_t stride, int rows, int columns,
                            int diagonal, double offset, const double* column_sums, double* out,
-                           std::ptrdiff_t out_stride) noexcept;
+                           std::ptrdiff_t out_stride, std::ptrdiff_t ahead) noexcept;
 inline constexpr int no_diagonal = -(1 << 20);
 
 // A product of packed panels in one arithmetic.
@@ -125,7 +126,8 @@ struct Product {
     }
 };
 
-// Products leftᵀ right of `rows` (at most block_rows) rows with few columns, added to float64 sums. Rows are read in place.
+// Products leftᵀ right of rows with few columns, added to float64 sums. Rows are read in place. A caller passes at most
+// block_rows of them at a time; `grouped` takes any number.
 template <class T>
 struct Narrow {
     int lanes;
@@ -138,7 +140,7 @@ struct Narrow {
     // where l is the place of row k and column i in such a vector. With `rotated`, both sides have the same number of columns and
     // the left factor is that of column (i + j) mod left_columns.
     using Grouped = void (*)(const T* left, int left_columns, const T* right, int right_columns,
-                             bool rotated, int rows, double* sums) noexcept;
+                             bool rotated, std::size_t rows, double* sums) noexcept;
     Grouped grouped[4];
 
     // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for mr columns i and some vectors of columns j: they follow one another,
@@ -149,10 +151,10 @@ struct Narrow {
                           std::ptrdiff_t prefetch_stride) noexcept;
     Tile tile[max_vectors];  // by the number of vectors, minus one
 
-    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for one to four columns i and any number of columns j. The rows of the
-    // left side are contiguous. `sums` has room for as many values as `out`, and `stride` for whole vectors.
-    using Thin = void (*)(const T* left, const T* right, std::ptrdiff_t right_stride, int rows,
-                          int columns, T* sums, double* out, std::ptrdiff_t stride) noexcept;
+    // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for one to four columns i and any number of columns j. `sums` has room for as many values as `out`, and `stride` for whole vectors.
+    using Thin = void (*)(const T* left, std::ptrdiff_t left_stride, const T* right,
+                          std::ptrdiff_t right_stride, int rows, int columns, T* sums, double* out,
+                          std::ptrdiff_t stride) noexcept;
     Thin thin[4];  // by the number of columns of the left side, minus one
 };
 

@@ -31,14 +31,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
     cmake, folders = program("cmake"), {}
     prefix = output_of(run_python("-m", "bpls_fast", "--cmakedir")).strip()
 
-    def build(name: str) -> Path:
-        if name not in folders:
+    def build(name: str, *options: str) -> Path:
+        if (name, options) not in folders:
             folder = tmp_path_factory.mktemp(name)
-            options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"]
-            output_of(run(cmake, "-S", str(EXAMPLES / name), "-B", str(folder), *options))
+            common = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"]
+            output_of(run(cmake, "-S", str(EXAMPLES / name), "-B", str(folder), *common, *options))
             output_of(run(cmake, "--build", str(folder), timeout=300))
-            folders[name] = folder
-        return folders[name]
+            folders[name, options] = folder
+        return folders[name, options]
 
     return build
 
@@ -99,6 +99,21 @@ def test_a_network_trained_in_cpp_is_the_one_that_fit_injective_trains(
         np.testing.assert_allclose(W, expected, rtol=1e-10, atol=1e-10)
     expected_error = np.sqrt(np.mean((net.forward(x) - y) ** 2))
     assert float(error.removeprefix("error ")) == pytest.approx(expected_error, abs=1e-6)
+
+
+@pytest.mark.parametrize("example", ["c", "cpp"])
+def test_clang_builds_programs_on_the_package_of_another_compiler(
+    built: Any, tmp_path: Path, example: str
+) -> None:
+    compilers = [
+        f"-DCMAKE_{language}_COMPILER={program(name)}"
+        for language, name in (("C", "clang"), ("CXX", "clang++"))
+    ]
+    folder = built(example, *compilers)
+    files = [str(tmp_path / "no.safetensors"), "no.csv"][: 1 if example == "c" else 2]
+    finished = run(str(folder / "predict"), *files)
+    assert finished.returncode != 0
+    assert "no.safetensors" in finished.stderr
 
 
 def test_the_training_example_is_short() -> None:
@@ -276,10 +291,11 @@ THREADPOOLS = """
     "imports",
     [
         "import threadpoolctl, bpls_fast as bf",
+        "import bpls_fast as bf, threadpoolctl",
         "import bpls_fast as bf, bpls_fast.threadpools, threadpoolctl",
         "import bpls_fast as bf; bf.BPLSClassifier; import threadpoolctl",
     ],
-    ids=["threadpoolctl first", "asked for", "with scikit-learn"],
+    ids=["threadpoolctl first", "threadpoolctl second", "asked for", "with scikit-learn"],
 )
 def test_threadpoolctl_sees_and_limits_the_threads(imports: str) -> None:
     required("threadpoolctl")

@@ -31,12 +31,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training.refined": {*NETWORK, "training"},
     "training.methods": {*NETWORK, "training", "training.bpls", "training.refined"},
     "datasets": set(),
-    "estimators": {*TRAINING, "threadpools"},
+    "estimators": {*TRAINING},
     "experiments": {*TRAINING, "datasets"},
     "cli": {*TRAINING, "datasets", "estimators", "experiments", "configuration", FRONT},
     "configuration": {"kernels"},
     "threadpools": set(),
-    FRONT: {*TRAINING, "datasets", "estimators", "configuration", "threadpools"},
+    "import_hook": {"threadpools"},
+    FRONT: {*TRAINING, "datasets", "estimators", "configuration", "import_hook"},
     "__main__": {"cli"},
 }
 """The rooms that a room may import, itself aside. A module is in the room with the longest name that begins its own."""

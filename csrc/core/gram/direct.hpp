@@ -24,6 +24,9 @@ struct DirectProduct {
     bool transposed;
 };
 
+// Whether tiles can read the rows of the right side where they are: it is one matrix of the product's own type, not weighted.
+bool right_in_place(const DirectProduct& task) noexcept;
+
 // Computes the product. The bits do not depend on the number of threads: a sum belongs to one of them.
 void multiply_directly(const DirectProduct& task, int n_threads);
 

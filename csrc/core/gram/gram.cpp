@@ -144,22 +144,22 @@ DirectProduct direct_gram(const ConstMatrix& A, const std::optional<ConstMatrix>
 
 Way way_of(const DirectProduct& task) noexcept {
     const kernels::Product& product = task.product;
-    const bool narrow_in_double = &product == &table().f64;
-    const ProductShape shape{.rows = task.rows,
-                             .left = task.left.width(),
-                             .right = task.right.width(),
-                             .symmetric = task.symmetric > 0,
-                             .in_place = right_in_place(task)};
-    const int copies = product.left_offset == 0 ? 1 : 2;  // of a value of both sides
-    const auto element =
-        static_cast<std::size_t>(copies * product.panels.element / product.panels.step_rows);
-    const std::size_t most_rows = product.integer_sums ? kernels::integer_sum_rows : task.rows;
-    if (narrow_in_double)
-        return choose_way(shape,
-                          {static_cast<std::size_t>(table().narrow_f64.lanes),
-                           static_cast<std::size_t>(table().narrow_f64.nv), element, most_rows});
-    return choose_way(shape, {static_cast<std::size_t>(table().narrow_f32.lanes),
-                              static_cast<std::size_t>(table().narrow_f32.nv), element, most_rows});
+    const kernels::Panels& panels = product.panels;
+    const bool in_double = &product == &table().f64;
+    const int lanes = in_double ? table().narrow_f64.lanes : table().narrow_f32.lanes;
+    const int tile = in_double ? table().narrow_f64.nv : table().narrow_f32.nv;
+    // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
+    const bool of_bytes = &product == &table().u8;
+    const int copies = product.left_offset == 0 ? 1 : 2;  // of a value that both sides need
+    return choose_way(
+        {.rows = task.rows,
+         .left = task.left.width(),
+         .right = task.right.width(),
+         .symmetric = task.symmetric > 0,
+         .in_place = right_in_place(task)},
+        {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+         .value_bytes = static_cast<std::size_t>(copies * panels.element / panels.step_rows),
+         .most_rows = product.integer_sums ? kernels::integer_sum_rows : task.rows});
 }
 
 // Computes a product unless it is one for row blocks. Returns whether it did.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/dense.hpp"
+#include "core/gram/choose.hpp"
 #include "core/threads.hpp"
 
 namespace bpls::gram_detail {
@@ -17,6 +18,9 @@ constexpr std::size_t tile_rows = 128;
 // Bytes of the right side in an item of work, and the most items.
 constexpr std::size_t item_bytes = 128u << 10;
 constexpr std::size_t most_items = 32;
+
+// Columns of the left side that a thin product takes in one pass over the rows.
+constexpr std::size_t most_at_once = 4;
 
 template <class T>
 const kernels::Narrow<T>& narrow_kernels() noexcept {
@@ -62,11 +66,21 @@ class SideRows {
         const auto stride = static_cast<std::size_t>(stride_);
         if (stride > width()) std::fill_n(room, count * stride, T(0));
         T* to = room;
-        for (const ConstMatrix& part : *columns_) {
+        const auto copy = [&](const ConstMatrix& part, std::size_t rows,
+                              std::size_t cols) noexcept {
             dense_kernels<T>().copy_rows[part.dtype](part.at(row, 0), part.row_stride,
-                                                     part.col_stride, count, part.cols, to, stride);
-            to += part.cols;
-        }
+                                                     part.col_stride, rows, cols, to, stride);
+        };
+        const ConstMatrix& first = *columns_->begin();
+        // Contiguous rows are copied as one: short ones cost much more.
+        if (stride == first.cols && first.col_stride == size_of(first.dtype) &&
+            first.row_stride == first.col_stride * static_cast<std::ptrdiff_t>(first.cols))
+            copy(first, 1, count * stride);
+        else
+            for (const ConstMatrix& part : *columns_) {
+                copy(part, count, part.cols);
+                to += part.cols;
+            }
         if (weight_) apply_weights(row, count, room);
         return room;
     }
@@ -100,10 +114,10 @@ class NarrowPass {
           mr_(static_cast<std::size_t>(kernels_.mr)),
           grouped_(task.right.width() <= lanes_),
           rotated_(grouped_ && task.symmetric > 0),
-          thin_(!grouped_ && task.symmetric == 0 && task.left.width() <= 4),
+          thin_(!grouped_ && task.symmetric == 0 && task.left.width() <= most_thin_columns),
           // The first columns of a symmetric product's right side are the left side's.
           shared_(task.symmetric > 0 && !task.weight && (grouped_ || task.right.width() >= mr_)),
-          left_(rotated_ ? task.right : task.left, grouped_ || thin_ ? 0 : mr_, grouped_ || thin_,
+          left_(rotated_ ? task.right : task.left, grouped_ || thin_ ? 0 : mr_, grouped_,
                 weight_of(task, true)),
           right_(task.right, 0, grouped_, weight_of(task, false)),
           width_(task.right.width()),
@@ -140,16 +154,17 @@ class NarrowPass {
         double* const sums = sums_of(item);
         std::fill_n(sums, item_sums_, 0.0);
         const bool copies = !right_.in_place() || (!shared_ && !left_.in_place());
-        const std::size_t most = copies              ? copied_rows
-                                 : grouped_ || thin_ ? static_cast<std::size_t>(kernels::block_rows)
-                                                     : tile_rows;
+        const std::size_t most = copies     ? copied_rows
+                                 : grouped_ ? item_rows_
+                                 : thin_    ? static_cast<std::size_t>(kernels::block_rows)
+                                            : tile_rows;
         const std::size_t end = std::min(task_.rows, (item + 1) * item_rows_);
         for (std::size_t row = item * item_rows_; row < end; row += most)
             add(item, row, std::min(most, end - row), sums);
     }
 
     void add(std::size_t item, std::size_t row, std::size_t rows, double* sums) noexcept {
-        // Rows of a thin product are read in place and not copied here; those of the left side have at most four values.
+        // The rows of a wide right side are read in place.
         alignas(cache_line) T left_room[copied_rows * kernels::max_panel_columns];
         alignas(cache_line) T right_room[copied_rows * kernels::max_panel_columns];
         const T* right = right_.rows(row, rows, right_room);
@@ -164,9 +179,11 @@ class NarrowPass {
                                                                     rotated_, count, sums);
         } else if (thin_) {
             double* const room = buffer_.data() + (items_ + item) * item_sums_;
-            kernels_.thin[height_ - 1](left, right, right_.stride(), count,
-                                       static_cast<int>(width_), reinterpret_cast<T*>(room), sums,
-                                       static_cast<std::ptrdiff_t>(stride_));
+            for (std::size_t i = 0; i < height_; i += most_at_once)
+                kernels_.thin[std::min(most_at_once, height_ - i) - 1](
+                    left + i, left_stride, right, right_.stride(), count, static_cast<int>(width_),
+                    reinterpret_cast<T*>(room), sums + i * stride_,
+                    static_cast<std::ptrdiff_t>(stride_));
         } else {
             add_tiles(left, left_stride, right, row, count, sums);
         }
@@ -227,7 +244,7 @@ class NarrowPass {
             const auto place = task_.transposed ? table().f64.place_transposed : table().f64.place;
             return place(sums_of(0), static_cast<std::ptrdiff_t>(stride_), static_cast<int>(height),
                          static_cast<int>(width_), kernels::no_diagonal, 0, nullptr, task_.C,
-                         static_cast<std::ptrdiff_t>(task_.C_stride));
+                         static_cast<std::ptrdiff_t>(task_.C_stride), 0);
         }
         for (std::size_t i = 0; i < height; ++i) {
             for (std::size_t j = i; j < symmetric; ++j)
@@ -262,13 +279,6 @@ class NarrowPass {
 };
 
 }  // namespace
-
-bool right_in_place(const DirectProduct& task) noexcept {
-    const bool weighted = task.weight && !task.transposed;
-    return !weighted &&
-           (task.product.panels.element == sizeof(float) ? readable_as<float>(task.right)
-                                                         : readable_as<double>(task.right));
-}
 
 void multiply_narrow(const DirectProduct& task, int n_threads) {
     if (&task.product == &table().f64)

@@ -6,11 +6,8 @@
 namespace bpls::gram_detail {
 
 // Computes a product in the arithmetic of float or double whose right side has at most as many columns as a tile, or whose left
-// side has at most four while the right side is read in place. The left side is not wider than the right one. The bits do
-// not depend on the number of threads.
+// side has at most most_thin_columns while the right side is read in place. The left side is not wider than the right one.
+// The bits do not depend on the number of threads.
 void multiply_narrow(const DirectProduct& task, int n_threads);
-
-// Whether rows of the product's right side need no copy.
-bool right_in_place(const DirectProduct& task) noexcept;
 
 }  // namespace bpls::gram_detail
