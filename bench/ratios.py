@@ -2,8 +2,8 @@
 
     python -m bench.ratios [--only REGEX] [--rounds N] [--threads 1 2] [--csv FILE]
 
-Ratio = competitor time / our time, of the best times. To compare at the AVX2 level on a CPU that has more, limit every
-library before Python starts:
+Ratio = competitor time / our time, of the best times in bursts of calls; cold: of the median first calls after a pause.
+To compare at the AVX2 level on a CPU that has more, limit every library before Python starts:
 
     export BPLS_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell
 """
@@ -18,16 +18,18 @@ from .cases.kernels import CASES, SCALING
 from .cases.prediction import PREDICTION
 from .cases.training import TRAINING
 from .contenders import BARE, OURS
-from .measure.environment import header
+from .measure.environment import header, load_average
 from .measure.libraries import INSTALLED
 from .measure.peaks import Peaks
 from .measure.rounds import Row, measure
-from .report.text import markdown, shown, times_floors
+from .report.results import NOISY, UNSURE
+from .report.text import markdown, shown, times_floors, unsure_mark
 
 LEGEND = (
-    "Cells: ratio, best / median, error. Ratio = competitor time / our time, of the best times; for bare C++, our\n"
-    "time from Python / the time without Python. The error is the largest difference from float64, relative to the\n"
-    "largest value (solve: the backward error)."
+    "Cells: ratio, best / median, error, and the ratio and median of the first call after a pause. Ratio = competitor\n"
+    "time / our time, of the best times; for bare C++, our time from Python / the time without Python. "
+    f"{UNSURE} marks a\nratio whose rounds spread by more than {NOISY:.0%}. The error is the largest difference from "
+    "float64, relative to the\nlargest value (solve: the backward error)."
 )
 
 
@@ -38,11 +40,14 @@ def cell(row: Row, contender: str) -> str:
     text = f"{shown(row.best(contender))} / {shown(row.median(contender))}"
     if contender in row.errors:
         text += f", {row.errors[contender]:.0e}"
+    if contender == BARE:
+        floors = times_floors(row.best(BARE), row.floors)
+        return ", ".join([f"**{1 / row.ratio(BARE):.2f}x** {text}", *floors])
+    cold = shown(row.cold_median(contender))
     if contender == OURS:
-        return text
-    ratio = 1 / row.ratio(BARE) if contender == BARE else row.ratio(contender)
-    floors = times_floors(row.best(BARE), row.floors) if contender == BARE else []
-    return ", ".join([f"**{ratio:.2f}x** {text}", *floors])
+        return f"{text}, cold {cold}"
+    mark = unsure_mark(row.noise(contender))
+    return f"{mark}**{row.ratio(contender):.2f}x** {text}, cold **{row.cold_ratio(contender):.2f}x** {cold}"
 
 
 def table(rows: list[Row], peaks: Peaks) -> str:
@@ -71,7 +76,7 @@ def write_csv(path: str, rows: list[Row], peaks: Peaks) -> None:
     """Write one line per contender."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        names = "kernel dtype size threads contender rounds best median ratio error part_of_peak"
+        names = "kernel dtype size threads contender rounds best median ratio error part_of_peak cold_median noise"
         writer.writerow(names.split())
         for row in rows:
             case, part = row.case, row.part_of_peak(peaks)
@@ -81,6 +86,7 @@ def write_csv(path: str, rows: list[Row], peaks: Peaks) -> None:
                         *(case.kernel, case.dtype, case.size, row.n_threads, name, len(samples)),
                         *(row.best(name), row.median(name), row.ratio(name)),
                         *(row.errors.get(name), part if name == OURS else None),
+                        *((row.cold_median(name), row.noise(name)) if name in row.cold else ()),
                     ]
                 )
 
@@ -117,7 +123,7 @@ def main() -> None:
                 case.release()
     except KeyboardInterrupt:
         print("interrupted: only the rows so far", file=sys.stderr)
-    print(f"{peaks}\n\n{LEGEND}\n\n{table(rows, peaks)}")
+    print(f"load average at the end {load_average()}\n{peaks}\n\n{LEGEND}\n\n{table(rows, peaks)}")
     if options.csv:
         write_csv(options.csv, rows, peaks)
 

@@ -1,7 +1,7 @@
 """The kernels and sizes that are compared: the one list for ratios.py and suites/test_kernels.py.
 
-CASES are the sizes of training and prediction; SCALING shows how time grows with rows and columns; AT_EVERY_LEVEL runs
-at every instruction set of the CPU.
+CASES are the sizes of training and prediction; SCALING shows how time grows with rows and columns; AFTER_A_PAUSE are
+the cases whose first call after a pause is a row of its own; AT_EVERY_LEVEL runs at every instruction set of the CPU.
 """
 
 import bpls_fast as bf
@@ -9,7 +9,7 @@ import bpls_fast as bf
 from .. import SMALL
 from ..measure.case import Array
 from . import images
-from .layers import ACTIVATIONS, activation_case, linear_case
+from .layers import INVERTIBLE, activation_case, linear_case
 from .products import components_case, cross_case, gram_case
 from .solve import solve_batched_case, solve_case
 
@@ -27,6 +27,9 @@ def gram_of_images() -> Array:
 CASES = [
     *(gram_case(dtype, ROWS, images.PIXELS) for dtype in DTYPES),
     *(gram_case(dtype, ROWS, images.PIXELS, of_images=True) for dtype in DTYPES),
+    gram_case("uint8", ROWS // 12, images.PIXELS),
+    gram_case("uint8", ROWS, 100),
+    gram_case("uint8", ROWS // 60, 256),
     gram_case("float32", ROWS, 100),
     gram_case("float32", ROWS, 60),
     gram_case("float32", 32, 8, bare=True),
@@ -48,7 +51,7 @@ CASES = [
     solve_batched_case(32, SYSTEMS),
     *(
         activation_case(name, ROWS, OUTPUTS, inverse=inverse)
-        for name in ACTIVATIONS
+        for name in INVERTIBLE
         for inverse in (False, True)
     ),
 ]
@@ -73,6 +76,12 @@ SCALING = [
     ),
     *(solve_case(n, OUTPUTS, rounds=9) for n in UNKNOWNS),
     *([] if SMALL else [solve_case(4096, OUTPUTS, rounds=5)]),
+]
+
+AFTER_A_PAUSE = [
+    *(gram_case(dtype, ROWS, images.PIXELS) for dtype in DTYPES),
+    solve_case(images.PIXELS + 1, OUTPUTS, make_gram=gram_of_images),
+    linear_case("float32", "relu", ROWS // 5, 18, cols=33, of_images=False),
 ]
 
 AT_EVERY_LEVEL = [

@@ -11,8 +11,12 @@ import bpls_fast as bf
 from bpls_fast import _core
 
 from ..measure.case import Array, Call, Case, relative_error
-from ..measure.libraries import torch
+from ..measure.libraries import blas, torch
 from . import images
+
+
+def numpy_relu(z: Array) -> Array:
+    return np.maximum(z, 0, out=z)
 
 
 def numpy_sigmoid(z: Array) -> Array:
@@ -56,7 +60,7 @@ class Elementwise:
     torch_inverse: Callable[[Any], Any]
 
 
-ACTIVATIONS = {
+INVERTIBLE = {
     "sigmoid": Elementwise(
         numpy_sigmoid, numpy_logit, lambda z: torch.sigmoid(z), lambda n: torch.logit(n)
     ),
@@ -65,10 +69,15 @@ ACTIVATIONS = {
         numpy_softmax, numpy_centred_log, lambda z: torch.softmax(z, 1), torch_centred_log
     ),
 }
+FORWARD: dict[str, tuple[Callable[[Array], Array], Callable[[Any], Any]]] = {
+    "relu": (numpy_relu, lambda z: z.relu_()),
+    **{name: (a.numpy_forward, a.torch_forward) for name, a in INVERTIBLE.items()},
+}
+"""Activations in NumPy and in PyTorch; those that can do so overwrite their argument."""
 
 
 def activation_case(name: str, rows: int, cols: int, *, inverse: bool) -> Case:
-    library = ACTIVATIONS[name]
+    library = INVERTIBLE[name]
     in_numpy = library.numpy_inverse if inverse else library.numpy_forward
     in_torch = library.torch_inverse if inverse else library.torch_forward
     ours = bf.activations[name]
@@ -105,36 +114,56 @@ def linear_case(
     rows: int,
     outputs: int,
     *,
+    cols: int = images.PIXELS,
     of_images: bool = True,
     bare: bool = False,
 ) -> Case:
-    library = ACTIVATIONS[activation]
+    in_numpy, in_torch = FORWARD[activation]
 
     def arrays() -> tuple[Array, ...]:
         scale = 0.1 / 255 if dtype == "uint8" else 0.1
-        W = np.random.default_rng(0).standard_normal((images.PIXELS + 1, outputs), np.float32)
-        return images.rows_of(dtype, rows, of_images=of_images), W * np.float32(scale)
+        W = np.random.default_rng(0).standard_normal((cols + 1, outputs), np.float32)
+        if not of_images:
+            # Outputs of both signs, however few rows there are.
+            W[-1] = -W[:-1].sum(0) * (127.5 if dtype == "uint8" else 0.5)
+        W = (W * np.float32(scale)).astype(np.float64 if dtype == "float64" else np.float32)
+        return images.rows_of(dtype, rows, cols, of_images=of_images), W
 
     def error(A: Array, W: Array) -> Callable[[Array], float]:
-        exact = library.numpy_forward(A.astype(np.float64) @ W[:-1] + W[-1])
+        exact = in_numpy(A.astype(np.float64) @ W[:-1] + W[-1])
         return lambda result: relative_error(result, exact)
 
-    def numpy_forms(A: Array, W: Array) -> Sequence[Call]:
+    def with_bias(product: Callable[[], Array], bias: Array) -> Call:
         def call() -> Array:
-            Z = A @ W[:-1]
-            Z += W[-1]
-            return library.numpy_forward(Z)
+            Z = product()
+            Z += bias
+            return in_numpy(Z)
 
-        return [call]
+        return call
+
+    def numpy_forms(A: Array, W: Array) -> Sequence[Call]:
+        weight = W[:-1]
+        return [with_bias(lambda: A @ weight, W[-1])]
+
+    def scipy_forms(A: Array, W: Array) -> Sequence[Call]:
+        gemm, gemv, weight = blas("gemm", A.dtype), blas("gemv", A.dtype), W[:-1]
+        if outputs == 1:
+            w = weight.ravel()
+            return [with_bias(lambda: gemv(1.0, A.T, w, trans=1)[:, None], W[-1])]
+        return [with_bias(lambda: gemm(1.0, weight.T, A.T).T, W[-1])]
 
     def torch_forms(A: Array, W: Array) -> Sequence[Call]:
         X, weight, bias = torch.from_numpy(A), torch.from_numpy(W[:-1]), torch.from_numpy(W[-1])
         by_outputs = weight.T.contiguous()  # as torch.nn.Linear keeps it
         linear = torch.nn.functional.linear
-        return [
-            lambda: library.torch_forward(linear(X, by_outputs, bias)),
-            lambda: library.torch_forward(torch.addmm(bias, X, weight)),
+        forms = [
+            lambda: in_torch(linear(X, by_outputs, bias)),
+            lambda: in_torch(torch.addmm(bias, X, weight)),
         ]
+        if outputs == 1:
+            w = weight.ravel()
+            forms.append(lambda: in_torch(torch.addmv(bias, X, w)[:, None]))
+        return forms
 
     def bare_call(A: Array, W: Array, n_threads: int, repeats: int) -> float:
         return _core.time_linear(A, W, activation, n_threads, repeats)
@@ -142,12 +171,13 @@ def linear_case(
     return Case(
         kernel=f"linear {activation}",
         dtype=dtype,
-        size=f"{images.shape_text(rows, of_images=of_images)} -> {outputs}",
+        size=f"{images.shape_text(rows, cols, of_images=of_images)} -> {outputs}",
         make_arrays=arrays,
         ours=functools.partial(bf.linear, bias=True, activation=activation),
-        others={"numpy": numpy_forms, "torch": torch_forms},
+        others={"numpy": numpy_forms, "scipy": scipy_forms, "torch": torch_forms},
         make_error=error,
         tolerance=1e-4,
-        operations=0 if of_images else 2 * rows * images.PIXELS * outputs,
+        operations=0 if of_images else 2 * rows * cols * outputs,
+        arithmetic="float64" if dtype == "float64" else "float32",
         bare=bare_call if bare else None,
     )

@@ -34,7 +34,13 @@ def scipy_solve(G: Array, C: Array) -> Sequence[Call]:
         factor = scipy_linalg.cho_factor(A, lower=lower, check_finite=False)
         return scipy_linalg.cho_solve(factor, B, check_finite=False)
 
-    return [lambda: solve(False), lambda: solve(True)]
+    posv = scipy_linalg.lapack.dposv
+    return [
+        lambda: solve(False),
+        lambda: solve(True),
+        lambda: posv(A, B)[1],
+        lambda: posv(A, B, lower=True)[1],
+    ]
 
 
 def torch_cholesky(G: Array, C: Array) -> Sequence[Call]:

@@ -7,7 +7,7 @@ values, mirror a triangle, accumulate in float64).
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ Array = NDArray[Any]
 Call = Callable[[], Any]
 Forms = Callable[..., Sequence[Call]]
 """Maps the arrays of a case, the first as floats, to the forms of a call."""
+ByteForms = Callable[..., Sequence[Call]]
+"""Maps the arrays of a case, as they are, and `n_threads` to the forms of a call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,8 @@ class Case:
     """Takes the arrays; returns the function that measures a result against float64."""
     tolerance: float
     """The largest error that still counts as the same answer."""
+    of_bytes: Mapping[str, ByteForms] = field(default_factory=dict)
+    """Competitors that take the bytes themselves."""
     operations: float = 0
     """Useful operations; 0 where a count would mislead, as for images, whose zeros we skip."""
     arithmetic: str = "float32"
@@ -64,7 +68,8 @@ class Case:
     @property
     def contenders(self) -> list[str]:
         """All contenders, ours first."""
-        return [OURS, *([OURS_FLOAT32] if self.dtype == "uint8" else []), *self.others]
+        ours = [OURS, *([OURS_FLOAT32] if self.dtype == "uint8" else [])]
+        return [*ours, *self.others, *self.of_bytes]
 
     @property
     def installed_contenders(self) -> list[str]:
@@ -93,6 +98,8 @@ class Case:
         options = {"n_threads": n_threads} if self.takes_threads else {}
         if contender == OURS:
             return [functools.partial(self.ours, *self.arrays, **options)]
+        if contender in self.of_bytes:
+            return self.of_bytes[contender](*self.arrays, n_threads)
         A, *others = self.arrays
         A = self.to_float(A) if self.dtype == "uint8" else A
         if contender == OURS_FLOAT32:

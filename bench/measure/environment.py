@@ -61,7 +61,7 @@ def caches() -> str:
 def versions() -> str:
     """Return the versions of the libraries that are installed."""
     found = [f"bpls_fast {bf.__version__}", f"Python {platform.python_version()}"]
-    for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "pytest-benchmark"):
+    for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "numkong", "pytest-benchmark"):
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     if torch:
@@ -69,6 +69,11 @@ def versions() -> str:
         mkl = "with" if torch.backends.mkl.is_available() else "without"
         found.append(f"torch {torch.__version__} ({capability}, {mkl} MKL)")
     return ", ".join(found)
+
+
+def load_average() -> str:
+    """Return the load of the last 1, 5 and 15 minutes."""
+    return " ".join(f"{load:.2f}" for load in os.getloadavg())
 
 
 def environment() -> dict[str, str]:
@@ -84,7 +89,7 @@ def environment() -> dict[str, str]:
     lines = {
         "CPU": f"{cpu_name()}, {os.cpu_count()} logical",
         "caches": caches(),
-        "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "load average": load_average(),
         "level": f"{active} [{now['flags'][active]}]",
         "compiler": now["compiler"],
         "flags": now["build"],

@@ -8,6 +8,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from .. import SMALL
+from ..contenders import NUMKONG, NUMKONG_TRANSPOSING
+
 
 def _optional(name: str) -> Any:
     try:
@@ -18,18 +21,22 @@ def _optional(name: str) -> Any:
 
 scipy_linalg = _optional("scipy.linalg")
 torch = _optional("torch")
+numkong = _optional("numkong")
 INSTALLED = {
     "numpy": True,
     "scipy": scipy_linalg is not None,
     "torch": torch is not None,
+    NUMKONG: numkong is not None,
+    NUMKONG_TRANSPOSING: numkong is not None,
     "TorchScript": torch is not None,
     "onnxruntime": importlib.util.find_spec("onnxruntime") is not None,
     "MLPClassifier": importlib.util.find_spec("sklearn") is not None,
 }
 """Whether a contender can run. Those not listed need nothing but this package."""
 
-PAUSE_SECONDS = 0.02
-"""Wait this long before each contender: workers of OpenMP and OpenBLAS spin for a while after a call."""
+PAUSE_SECONDS = 0.0 if SMALL else 0.04
+"""Wait this long before each contender: threads of OpenBLAS and OpenMP spin for some 25 ms after a call, on a core
+that the next contender would use."""
 
 
 @contextmanager
@@ -46,6 +53,11 @@ def limited(n_threads: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def blas(name: str, dtype: Any) -> Any:
+    """Return SciPy's BLAS routine of a name without its letter, as "syrk", for float32 or float64."""
+    return getattr(scipy_linalg.blas, f"{'d' if dtype == 'float64' else 's'}{name}")
 
 
 def gradients_allowed() -> Any:

@@ -64,21 +64,32 @@ def _row_of(case: Case, n_threads: int) -> Row:
 
 
 def record_case(
-    benchmark: BenchmarkFixture, suite: str, case: Case, n_threads: int, contender: str
+    benchmark: BenchmarkFixture,
+    suite: str,
+    case: Case,
+    n_threads: int,
+    contender: str,
+    *,
+    cold: bool = False,
+    seed: int | None = None,
 ) -> None:
-    """Record a contender of a case; the first one asked for measures them all."""
+    """Record a contender of a case, in bursts or cold; the first one asked for measures them all, in both ways."""
     row = _row_of(case, n_threads)
     record(
         benchmark,
-        group_of(case, n_threads),
+        group_of(case, n_threads)
+        + ("" if seed is None else f", seed {seed}")
+        + ", after a pause" * cold,
         contender,
-        row.samples[contender],
+        (row.cold if cold else row.samples)[contender],
         suite=suite,
         kernel=f"{case.kernel} {case.dtype}",
         rows=case.rows,
         cols=case.cols,
         threads=n_threads,
         error=row.errors.get(contender),
-        part_of_peak=row.part_of_peak(_peaks) if contender == OURS else None,
+        part_of_peak=row.part_of_peak(_peaks) if contender == OURS and not cold else None,
+        cold=cold or None,
+        seed=seed,
         floors=row.floors if contender == BARE and row.floors else None,
     )

@@ -4,48 +4,70 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..contenders import ADAM, ALGORITHM_2, OURS, TABLE_MLP
-from .results import NOISY, Group, Result, Run, moved
-from .text import shown, times, times_floors
+from ..contenders import ADAM, ALGORITHM_2, COMPILED_ADAM, NUMKONG, OURS, TABLE_MLP
+from .results import NOISY, UNSURE, Group, Result, Run, moved
+from .text import shown, summary, times, times_floors
 
 HEADLINES = (
     (
         r"^fashion 100-70 softmax: to Adam's best$",
-        ADAM,
-        "less time than tuned Adam to its best test accuracy in 20 epochs: Fashion-MNIST, 100-70 softmax",
+        "less time than {rival} to Adam's best test accuracy in 20 epochs: Fashion-MNIST, 100-70 softmax",
     ),
     (
         r"^mnist 100-70 relu: to Adam's best$",
-        ADAM,
-        "less time than tuned Adam to its best test accuracy in 20 epochs: MNIST, 100-70 ReLU",
+        "less time than {rival} to Adam's best test accuracy in 20 epochs: MNIST, 100-70 ReLU",
     ),
     (
         r"^gram uint8 \d+ x 784, 2 thread\(s\)$",
-        "torch",
-        "as fast as PyTorch on a float32 copy made in advance: the exact Gram matrix of bytes",
+        "as fast as {rival}: the exact Gram matrix of bytes",
     ),
     (
         r"^prediction float32 one image, 1 thread\(s\)$",
-        "torch",
-        "as fast as PyTorch: prediction of one image from Python, 784-60-10",
+        "as fast as {rival}: prediction of one image from Python, 784-60-10",
     ),
     (
         r"^breast_cancer, five fits$",
-        TABLE_MLP,
-        "as fast as scikit-learn's MLPClassifier: fits on breast_cancer, both at their defaults",
+        "as fast as {rival}: fits on breast_cancer, both at their defaults",
     ),
 )
-"""At most five: the group, the competitor, and what the ratio means."""
+"""At most five: the group, and what the ratio to its strongest rival means."""
+
+RIVALS = {
+    "numpy": "NumPy",
+    "scipy": "SciPy",
+    "torch": "PyTorch",
+    NUMKONG: "NumKong on bytes transposed in advance",
+    ADAM: "tuned Adam",
+    COMPILED_ADAM: "tuned Adam, compiled",
+    TABLE_MLP: "scikit-learn's MLPClassifier",
+}
+"""Contenders as a headline names them, where that is not by the name of their column."""
 
 SUITES = {
     "kernels": (
         "Kernels",
         "Best / median (spread), error relative to the largest value in float64 (solve: the backward error), and for "
-        "ours the part of the measured peak. For bytes, the competitors get a float32 copy made in advance.",
+        "ours the part of the measured peak. For bytes, the competitors get a float32 copy made in advance. NumKong "
+        "takes bytes: transposed in advance, as it needs them, or transposed in the call.",
     ),
     "scaling": (
         "Scaling",
         "As for the kernels. The laws in the picture go through our largest size.",
+    ),
+    "after a pause": (
+        "After a pause",
+        "The first call after a pause of 40 ms, when the threads of every library sleep. Ratios are of the medians: "
+        "the best time would hide threads that wake late.",
+    ),
+    "random shapes": (
+        "Random shapes",
+        "Shapes drawn at random, log-uniform: rows from 32 to 200,000, columns and unknowns from 4 to 1,500, right "
+        "sides from 1 to 300. The ratio of a shape is that to its strongest rival of NumPy, SciPy and PyTorch; cold: "
+        "of the median first calls after a pause of 40 ms.",
+    ),
+    "loaded": (
+        "On a loaded machine",
+        "Beside busy loops, and several processes at once; medians.",
     ),
     "levels": (
         "Instruction sets",
@@ -91,9 +113,9 @@ SUITES = {
 }
 """Title and explanation of each table, in the order of the page."""
 
-WIDE = {"kernels", "scaling", "levels", "training", "prediction", "GPU"}
+WIDE = {"kernels", "scaling", "after a pause", "levels", "training", "prediction", "GPU"}
 """Suites with a line per group and a column per contender; the others have a line per contender."""
-LOST, UNSURE = "🔴", "≈"
+LOST = "🔴"
 LEGEND = (
     f"Measured interleaved in one run; ratio = competitor time / our time, of the best times. {LOST} marks where we "
     f"lose, {UNSURE} a ratio that is uncertain by more than {NOISY:.0%}; the note under the table says why. Spread: "
@@ -199,6 +221,30 @@ def long_table(
             )
 
 
+def summary_table(
+    section: Section, groups: Sequence[Group], doubted: dict[tuple[str, str], str]
+) -> None:
+    """Fill a line per kernel, hot and cold."""
+    kinds: dict[tuple[str, bool], list[tuple[Group, str]]] = {}
+    for group in groups:
+        info = group.results[OURS].info
+        if rival := group.strongest:
+            kind = info["kernel"], info.get("cold", False)
+            kinds.setdefault(kind, []).append((group, rival))
+    section.names = ["", "shapes", "uncertain", "geometric mean", "won", "worst"]
+    section.lines = [
+        [
+            f"{kernel}, {'cold' if cold else 'hot'}",
+            str(len(of_kind)),
+            str(sum((group.name, name) in doubted for group, name in of_kind)),
+            *summary(
+                [(group.ratio(name) or 0, f"{name}: {group.name}") for group, name in of_kind]
+            ),
+        ]
+        for (kernel, cold), of_kind in kinds.items()
+    ]
+
+
 def details(result: Result) -> Iterator[str]:
     """Yield what a row tells besides its seconds."""
     info = result.info
@@ -219,11 +265,13 @@ def anchored(name: str) -> str:
 
 def headline(run: Run) -> Section:
     section = Section("In short", LEGEND)
-    for pattern, contender, meaning in HEADLINES:
+    for pattern, meaning in HEADLINES:
         for group in run.groups.values():
-            ratio = group.ratio(contender)
-            if re.search(pattern, group.name) and ratio is not None:
-                section.notes.append(f"[**{times(ratio)}**](#{slug(group.name)}) {meaning}")
+            if re.search(pattern, group.name) and (rival := group.strongest):
+                text = meaning.format(rival=RIVALS.get(rival, rival))
+                section.notes.append(
+                    f"[**{ratio_text(group, rival)}**](#{slug(group.name)}) {text}"
+                )
     return section
 
 
@@ -275,6 +323,9 @@ def of_suite(
     title, text = SUITES[suite]
     groups = run.of_suite(suite)
     section = Section(title, text, pictures=[name for name in drawn if shows(name, suite)])
+    if suite == "random shapes":
+        summary_table(section, groups, doubted)
+        return section
     (wide_table if suite in WIDE else long_table)(section, groups, doubted)
     reasons = [(key, why) for key, why in doubted.items() if key[0] in {g.name for g in groups}]
     section.notes = [f"{UNSURE} {group}, {name}: {why}" for (group, name), why in reasons]

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..contenders import BARE, OURS
+from ..contenders import OURS, competitors
 
 NOISY = 0.2
 """A ratio whose relative spread over the rounds is larger tells who wins, but not by how much."""
+UNSURE = "≈"
+"""The mark of such a ratio."""
 
 
 def spread(samples: Sequence[float]) -> float | None:
@@ -22,6 +24,14 @@ def spread(samples: Sequence[float]) -> float | None:
         return None
     first, _, third = statistics.quantiles(samples, n=4, method="inclusive")
     return (third - first) / statistics.median(samples)
+
+
+def ratio_spread(theirs: Sequence[float], ours: Sequence[float]) -> float | None:
+    """Return the spread of the ratio over the rounds, from the same rounds of both or else from both spreads."""
+    if len(theirs) == len(ours):
+        return spread([other / own for other, own in zip(theirs, ours, strict=True)])
+    parts = [spread(theirs), spread(ours)]
+    return None if None in parts else sum(part**2 for part in parts if part) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,9 @@ class Result(Timed):
 
     @property
     def cost(self) -> float:
-        """The value that is compared: the best seconds or, where memory was measured, the bytes."""
-        return float(self.info.get("more_bytes", self.best))
+        """The value that is compared: the best seconds, the median of first calls, or the bytes of memory."""
+        seconds = self.median if self.info.get("cold") else self.best
+        return float(self.info.get("more_bytes", seconds))
 
     @property
     def reached(self) -> bool:
@@ -74,7 +85,7 @@ class Group:
         """The competitors. Curves have no ratio, and a call without Python is not a competitor."""
         if self.suite == "accuracy" or OURS not in self.results:
             return []
-        return [name for name in self.results if not name.startswith(OURS) and name != BARE]
+        return competitors(self.results)
 
     @property
     def in_bytes(self) -> bool:
@@ -88,6 +99,12 @@ class Group:
         theirs, ours = self.results[contender], self.results[base]
         return theirs.cost / ours.cost if theirs.reached and ours.reached else None
 
+    @property
+    def strongest(self) -> str | None:
+        """The competitor that needs the least, of those that reached the accuracy."""
+        ratios = {name: ratio for name in self.compared if (ratio := self.ratio(name)) is not None}
+        return min(ratios, key=ratios.__getitem__, default=None)
+
     def lost(self, contender: str) -> bool:
         """Return whether the contender needs less, or alone reached the accuracy."""
         ratio = self.ratio(contender)
@@ -97,13 +114,9 @@ class Group:
 
     def noise(self, contender: str) -> float | None:
         """Return the relative spread of the ratio over the rounds."""
-        theirs, ours = self.results[contender].samples, self.results[OURS].samples
         if self.in_bytes:
             return None
-        if len(theirs) == len(ours):
-            return spread([other / own for other, own in zip(theirs, ours, strict=True)])
-        parts = [spread(theirs), spread(ours)]
-        return None if None in parts else sum(part**2 for part in parts if part) ** 0.5
+        return ratio_spread(self.results[contender].samples, self.results[OURS].samples)
 
 
 def moved(old: Group, new: Group, contender: str) -> bool:

@@ -1,11 +1,28 @@
 """Times, ratios and tables as text."""
 
+import statistics
 from collections.abc import Mapping, Sequence
+
+from .results import NOISY, UNSURE
 
 
 def times(ratio: float) -> str:
     """Return a ratio with three digits, or all digits before the point."""
     return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}x"
+
+
+def summary(ratios: Sequence[tuple[float, str]]) -> list[str]:
+    """Return the geometric mean, the share of at least 1x, and the worst ratio with its text, as cells."""
+    values = [ratio for ratio, _ in ratios]
+    won = sum(ratio >= 1 for ratio in values) / len(values)
+    worst, text = min(ratios)
+    mean = statistics.geometric_mean(values)
+    return [times(mean), f"{won:.0%}", f"{times(worst)} {text}"]
+
+
+def unsure_mark(noise: float | None) -> str:
+    """Return the mark of a ratio whose rounds spread too far."""
+    return f"{UNSURE} " if (noise or 0) > NOISY else ""
 
 
 def times_floors(seconds: float, floors: Mapping[str, float]) -> list[str]:

@@ -7,7 +7,7 @@ Every row asserts its answer and records its error; ours also records its part o
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from ..cases.kernels import AT_EVERY_LEVEL, CASES, SCALING
+from ..cases.kernels import AFTER_A_PAUSE, AT_EVERY_LEVEL, CASES, SCALING
 from ..measure.case import Case
 from ..measure.recording import record, record_case, recorded
 from ..measure.rounds import group_of
@@ -25,6 +25,13 @@ def test_kernel(benchmark: BenchmarkFixture, case: Case, n_threads: int, contend
 @parameters(SCALING)
 def test_scaling(benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str) -> None:
     record_case(benchmark, "scaling", case, n_threads, contender)
+
+
+@parameters(AFTER_A_PAUSE)
+def test_after_a_pause(
+    benchmark: BenchmarkFixture, case: Case, n_threads: int, contender: str
+) -> None:
+    record_case(benchmark, "after a pause", case, n_threads, contender, cold=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)

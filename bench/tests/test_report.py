@@ -170,6 +170,32 @@ def test_headlines_link_to_their_row() -> None:
     assert len(HEADLINES) <= 5
 
 
+def test_a_headline_names_the_strongest_rival_of_its_row() -> None:
+    name = "gram uint8 60000 x 784, 2 thread(s)"
+    rivals = {"ours, float32 copy": [0.5], "torch": [3.0], "numkong": [1.25], "numpy": [2.0]}
+    text = text_of(run(group(name, "kernels", None, ours=[1.0], **rivals)))
+    assert "x-784-2-thread-s) as fast as NumKong on bytes transposed in advance: the exact" in text
+    assert "[**1.25x**]" in text
+    never = group("mnist 100-70 relu: to Adam's best", "time to accuracy", ours=[1.0], ELM=[0.5])
+    never.results["ELM"].info["reached"] = False
+    assert "less time than" not in text_of(run(never))
+
+
+def test_random_shapes_are_summed_up_by_kernel_hot_and_cold() -> None:
+    def shape(name: str, ratio: float, **info: Any) -> Group:
+        info["kernel"] = "gram float32"
+        return group(name, "random shapes", info, ours=[1.0], numpy=[ratio], torch=[10.0])
+
+    text = text_of(run(shape("a", 4.0), shape("b", 0.25), shape("c", 3.0, cold=True)))
+    assert re.search(r"gram float32, hot +\| 2 +\| 0 +\| 1.00x +\| 50% +\| 0.25x numpy: b", text)
+    assert re.search(r"gram float32, cold +\| 1 +\| 0 +\| 3.00x +\| 100% +\| 3.00x numpy: c", text)
+
+
+def test_first_calls_after_a_pause_are_compared_by_their_medians() -> None:
+    cold = group("a", "after a pause", {"cold": True}, ours=[1.0, 2.0, 9.0], numpy=[1.0, 3.0, 4.0])
+    assert "**1.50x**" in text_of(run(cold))
+
+
 def test_the_papers_claim_has_a_line_for_each_gradient_method() -> None:
     methods = {name: [4.0] for name in ("Adam", "NAG", "SGD", "AdaGrad")}
     text = text_of(run(group("Table II: an iteration", "paper", None, ours=[1.0], **methods)))

@@ -1,14 +1,21 @@
 """The kernels: Gram matrices, layer solves and the forward product, on the compiled core.
 
 The rest of bpls_fast imports the compiled extension through this package only. Every kernel checks its arguments,
-names the one that is wrong, and changes none of them. It releases the GIL while it works, and the bits of its result do
-not depend on the number of threads. Arrays are read in place: any strides, read-only or not, without a copy.
+names the one that is wrong, and changes none of them but `out`. It releases the GIL unless its work is a matter of
+microseconds, and the bits of its result do not depend on the number of threads. Arrays are read in place: any strides,
+read-only or not, without a copy.
 
 Arguments that all of them share
 --------------------------------
 backend : {"auto", "cpu", "cuda"}
     Where the call runs; "auto" is where its arrays are. Arrays of the GPU are read without a copy, and their results
     are arrays of the GPU (`bpls_fast.cuda.Array`). With "cuda", NumPy's arrays are moved there and the result back.
+out : array, optional
+    The array to write to and to return: C-contiguous, writeable and aligned, with the dtype and shape of the result,
+    not overlapping an input. It is not changed if the call raises, unless `check_finite` is False.
+check_finite : bool
+    Whether the values are checked, as in SciPy. Without the check a call saves a pass over some of its arguments, and
+    NaN and infinities propagate as in IEEE arithmetic.
 n_threads : int, optional
     Threads of this call on the CPU. The default is what threadpoolctl set, else `BPLS_NUM_THREADS`, else
     `OMP_NUM_THREADS`, else the CPUs of the process, by its affinity and its control group's quota. Calls at the

@@ -1,7 +1,9 @@
 """The activations by name: forward, inverse and derivatives on the compiled core.
 
-They take float32 and float64 arrays of any shape and strides and return new arrays of the same shape and dtype, on the
-GPU if their arguments are there. NaN propagates; at an infinity the result is the limit.
+They take float32 and float64 arrays of any shape and strides and return arrays of the same shape and dtype, on the
+GPU if their arguments are there. NaN propagates, nothing is searched for it; at an infinity the result is the limit.
+`out` is the array to write to: C-contiguous, with the shape and dtype of the argument; it may be the argument itself,
+but no other array that overlaps it.
 
 Accuracy at every instruction-set level, in units in the last place (ULP); `forward` is tested with every float32,
 the others, and float64, on dense samples:
@@ -24,6 +26,7 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
+from bpls_fast._core import on_host
 from bpls_fast.kernels.backend import device_kernels
 
 __all__ = ["Activation", "activations"]
@@ -61,14 +64,21 @@ class Activation(NamedTuple):
     range: Interval
     injective: bool
 
-    def forward(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+    def forward(
+        self, z: ArrayLike, *, out: NDArray[Any] | None = None, n_threads: int | None = None
+    ) -> NDArray[Any]:
         """Return act(z). Softmax runs along the last axis; a row with +inf, or with -inf only, becomes NaN."""
-        if (gpu := device_kernels("auto", z)) is not None:
-            return gpu.activations[self.name].forward(z)
-        return _core.forward(self.name, z, n_threads)
+        if not on_host("auto", z, out) and (gpu := device_kernels("auto", z, out)):
+            return gpu.activations[self.name].forward(z, out=out)
+        return _core.forward(self.name, z, out, n_threads)
 
     def inverse(
-        self, n: ArrayLike, *, margin: float | None = None, n_threads: int | None = None
+        self,
+        n: ArrayLike,
+        *,
+        margin: float | None = None,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
     ) -> NDArray[Any]:
         """Return the z with act(z) = n, after clipping n into the range.
 
@@ -85,23 +95,34 @@ class Activation(NamedTuple):
         margin : float, optional
             Above 0 and below 0.5; by default the machine epsilon of the dtype. Next to ±1 it is at least the spacing of
             the floats there.
+        out : array, optional
+            The array to write to, of the shape and dtype of n; it may be n itself.
         n_threads : int, optional
             Threads of this call.
         """
-        if (gpu := device_kernels("auto", n)) is not None:
-            return gpu.activations[self.name].inverse(n, margin=margin)
-        return _core.inverse(self.name, n, margin, n_threads)
+        if not on_host("auto", n, out) and (gpu := device_kernels("auto", n, out)):
+            return gpu.activations[self.name].inverse(n, margin=margin, out=out)
+        return _core.inverse(self.name, n, margin, out, n_threads)
 
-    def derivative(self, z: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+    def derivative(
+        self, z: ArrayLike, *, out: NDArray[Any] | None = None, n_threads: int | None = None
+    ) -> NDArray[Any]:
         """Return d act(z)_i / d z_i at z; for softmax the diagonal of the Jacobian, n(1 - n).
 
         At the kink the derivative is that from below: 0 for ReLU, 0.01 for leaky ReLU.
         """
-        if (gpu := device_kernels("auto", z)) is not None:
-            return gpu.activations[self.name].derivative(z)
-        return _core.derivative(self.name, z, n_threads)
+        if not on_host("auto", z, out) and (gpu := device_kernels("auto", z, out)):
+            return gpu.activations[self.name].derivative(z, out=out)
+        return _core.derivative(self.name, z, out, n_threads)
 
-    def jacobian(self, v: ArrayLike, n: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+    def jacobian(
+        self,
+        v: ArrayLike,
+        n: ArrayLike,
+        *,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
+    ) -> NDArray[Any]:
         """Return J v for the Jacobian J at the z with act(z) = n; the argument is n, not z.
 
         J is symmetric: diagonal, except for softmax, where it is diag(n) - n nᵀ along the last axis.
@@ -110,12 +131,14 @@ class Activation(NamedTuple):
         ----------
         v, n : arrays of float32 or float64
             With the same shape and dtype.
+        out : array, optional
+            The array to write to, of that shape and dtype; it may be v or n itself.
         n_threads : int, optional
             Threads of this call.
         """
-        if (gpu := device_kernels("auto", v, n)) is not None:
-            return gpu.activations[self.name].jacobian(v, n)
-        return _core.jacobian(self.name, v, n, n_threads)
+        if not on_host("auto", v, n, out) and (gpu := device_kernels("auto", v, n, out)):
+            return gpu.activations[self.name].jacobian(v, n, out=out)
+        return _core.jacobian(self.name, v, n, out, n_threads)
 
     def squared_slopes(
         self,
@@ -134,7 +157,7 @@ class Activation(NamedTuple):
         n_threads : int, optional
             Threads of this call.
         """
-        if (gpu := device_kernels("auto", n)) is not None:
+        if not on_host("auto", n) and (gpu := device_kernels("auto", n)):
             return gpu.activations[self.name].squared_slopes(n, sample_weight=sample_weight)
         if sample_weight is None:
             return _core.squared_slopes(self.name, n, n_threads)

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
+from bpls_fast._core import on_host
 from bpls_fast.kernels.activations import activations
 from bpls_fast.kernels.backend import device_kernels
+from bpls_fast.kernels.function import kernel
 
 __all__ = ["linear", "linear_bytes", "residual", "tangent", "target"]
 
 
+@kernel(_core.linear)
 def linear(
     A: ArrayLike,
     W: ArrayLike,
@@ -56,13 +59,14 @@ def linear(
     >>> bf.linear(np.array([[1.0, -1.0]]), np.array([[2.0, 1.0], [1.0, 3.0]]), activation="relu")
     array([[1., 0.]])
     """
-    if (gpu := device_kernels(backend, A, W, out)) is not None:
+    if gpu := device_kernels(backend, A, W, out):
         return gpu.linear(
             A, W, bias=bias, activation=activation, out=out, check_finite=check_finite
         )
     return _core.linear(A, W, bias, activation, out, check_finite, n_threads)
 
 
+@kernel(_core.tangent)
 def tangent(
     A: ArrayLike,
     W: ArrayLike,
@@ -110,7 +114,7 @@ def tangent(
     >>> bool(abs(bf.linear(A, W + dW, activation="tanh") - N - bf.tangent(A, dW, N, activation="tanh")) < 1e-11)
     True
     """
-    if (gpu := device_kernels(backend, A, W, N, out)) is not None:
+    if gpu := device_kernels(backend, A, W, N, out):
         return gpu.tangent(
             A, W, N, bias=bias, activation=activation, out=out, check_finite=check_finite
         )
@@ -136,15 +140,23 @@ def residual(
     array([[2.],
            [0.]])
     """
-    if (gpu := device_kernels("auto", A, W, B)) is not None:
+    if not on_host("auto", A, W, B, out) and (gpu := device_kernels("auto", A, W, B, out)):
         return gpu.residual(A, W, B, bias=bias, out=out, check_finite=check_finite)
+    _check_apart(out, "B", B)
     R = linear(A, W, bias=bias, out=out, check_finite=check_finite)
     np.subtract(B, R, out=R)
     return R
 
 
 def target(
-    R: NDArray[Any], M: NDArray[Any], N: NDArray[Any], *, activation: str, margin: float
+    R: NDArray[Any],
+    M: NDArray[Any],
+    N: NDArray[Any],
+    *,
+    activation: str,
+    margin: float,
+    out: NDArray[Any] | None = None,
+    check_finite: bool = True,
 ) -> NDArray[Any]:
     """Return the pre-activations at which the activation has the values N + R M.
 
@@ -161,6 +173,8 @@ def target(
     margin : float
         How far inside the range the values are kept, as in `Activation.inverse`. Leaky ReLU has no end below, but a
         steep inverse, 100 times what it is given: its values are kept at -margin or above.
+    out, check_finite
+        As in `linear`, for R and M.
 
     Examples
     --------
@@ -169,13 +183,22 @@ def target(
     >>> target(np.ones((1, 1)), np.array([[0.5]]), np.array([[2.0]]), activation="relu", margin=0.01)
     array([[2.5]])
     """
-    if (gpu := device_kernels("auto", N)) is not None:
-        return gpu.target(R, M, N, activation=activation, margin=margin)
-    values = linear(R, M)
+    if not on_host("auto", R, M, N, out) and (gpu := device_kernels("auto", R, M, N, out)):
+        return gpu.target(
+            R, M, N, activation=activation, margin=margin, out=out, check_finite=check_finite
+        )
+    _check_apart(out, "N", N)
+    values = linear(R, M, out=out, check_finite=check_finite)
     values += N
     if activation == "leaky_relu":
         np.maximum(values, -margin, out=values)
-    return activations[activation].inverse(values, margin=margin)
+    return activations[activation].inverse(values, margin=margin, out=values)
+
+
+def _check_apart(out: NDArray[Any] | None, name: str, array: NDArray[Any]) -> None:
+    """Refuse an `out` that may share memory with an argument that is read after it is written."""
+    if out is not None and np.may_share_memory(out, array):
+        raise ValueError(f"out may overlap {name} in memory; expected an array of its own")
 
 
 def linear_bytes(
@@ -183,6 +206,7 @@ def linear_bytes(
     W: NDArray[np.int8],
     scale: NDArray[np.float32],
     *,
+    out: NDArray[np.float32] | None = None,
     n_threads: int | None = None,
 ) -> NDArray[np.float32]:
     """Return (A W) scale: bytes times small integers, exact before every column is scaled. It runs on the CPU.
@@ -194,6 +218,8 @@ def linear_bytes(
     W : (n, m) array of int8
     scale : (m,) array of float32
         The factor of every column.
+    out : (d, m) array of float32, optional
+        The array to write to: C-contiguous, not overlapping an input. It is not changed if the call raises.
     n_threads : int, optional
         Threads of this call.
 
@@ -205,4 +231,4 @@ def linear_bytes(
     >>> linear_bytes(A, W, np.array([0.5], np.float32))
     array([[0.5]], dtype=float32)
     """
-    return _core.linear_bytes(A, W, scale, n_threads)
+    return _core.linear_bytes(A, W, scale, out, n_threads)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 from bpls_fast.kernels.backend import device_kernels
+from bpls_fast.kernels.function import kernel
 
 __all__ = ["cross", "gram"]
 
@@ -22,6 +23,8 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    out: NDArray[float64] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]: ...
@@ -34,9 +37,12 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    out: tuple[NDArray[float64], NDArray[float64]] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> tuple[NDArray[float64], NDArray[float64]]: ...
+@kernel(_core.gram)
 def gram(
     A: ArrayLike,
     B: ArrayLike | None = None,
@@ -45,6 +51,8 @@ def gram(
     scale: ArrayLike | None = None,
     center: bool = False,
     sample_weight: ArrayLike | None = None,
+    out: Any = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> Any:
@@ -65,6 +73,11 @@ def gram(
         (A - mean) * scale.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0: AᵀWA and AᵀWB with W = diag(sample_weight).
+    out : array, or with B a tuple of two, optional
+        The arrays to write G, or (G, C), to: C-contiguous, not overlapping each other or an input. They are not changed
+        if the call raises, unless `check_finite` is False.
+    check_finite : bool
+        Whether NaN, infinities, overflows and negative weights are refused. Otherwise they propagate.
     backend, n_threads
         Where the call runs, and its threads.
 
@@ -73,7 +86,7 @@ def gram(
     G : (n + bias, n + bias) array of float64
         Full and exactly symmetric.
     C : (n + bias, m) array of float64
-        Only if B is given.
+        Only if B is given. With `out`, its arrays.
 
     Notes
     -----
@@ -110,11 +123,21 @@ def gram(
     array([[2., 2.],
            [2., 2.]])
     """
-    if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
-        return gpu.gram(A, B, bias=bias, scale=scale, center=center, sample_weight=sample_weight)
-    return _core.gram(A, B, bias, scale, center, sample_weight, n_threads)
+    if gpu := device_kernels(backend, A, B, sample_weight, out):
+        return gpu.gram(
+            A,
+            B,
+            bias=bias,
+            scale=scale,
+            center=center,
+            sample_weight=sample_weight,
+            out=out,
+            check_finite=check_finite,
+        )
+    return _core.gram(A, B, bias, scale, center, sample_weight, out, check_finite, n_threads)
 
 
+@kernel(_core.cross)
 def cross(
     A: ArrayLike,
     D: ArrayLike,
@@ -122,6 +145,8 @@ def cross(
     bias: bool = False,
     scale: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    out: NDArray[float64] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
@@ -137,13 +162,15 @@ def cross(
         Finite factors: as if every column of A, but not the column of ones, were multiplied by its own.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0: AᵀWD.
+    out, check_finite
+        The array to write to, and whether values are checked, as in `gram`.
     backend, n_threads
         Where the call runs, and its threads.
 
     Returns
     -------
     (n + bias, m) array of float64
-        As accurate as C of `gram`.
+        `out` where given. As accurate as C of `gram`.
 
     Examples
     --------
@@ -153,6 +180,14 @@ def cross(
     array([[31.],
            [42.]])
     """
-    if (gpu := device_kernels(backend, A, D, sample_weight)) is not None:
-        return gpu.cross(A, D, bias=bias, scale=scale, sample_weight=sample_weight)
-    return _core.cross(A, D, bias, scale, sample_weight, n_threads)
+    if gpu := device_kernels(backend, A, D, sample_weight, out):
+        return gpu.cross(
+            A,
+            D,
+            bias=bias,
+            scale=scale,
+            sample_weight=sample_weight,
+            out=out,
+            check_finite=check_finite,
+        )
+    return _core.cross(A, D, bias, scale, sample_weight, out, check_finite, n_threads)

@@ -19,16 +19,20 @@ __all__ = ["ActivationKernels", "Kernels"]
 class ActivationKernels(Protocol):
     """The functions of one activation; `bpls_fast.kernels.activations.Activation` documents them."""
 
-    def forward(self, z: ArrayLike) -> NDArray[Any]:
+    def forward(self, z: ArrayLike, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return act(z)."""
 
-    def inverse(self, n: ArrayLike, *, margin: float | None = None) -> NDArray[Any]:
+    def inverse(
+        self, n: ArrayLike, *, margin: float | None = None, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Return the z with act(z) = n."""
 
-    def derivative(self, z: ArrayLike) -> NDArray[Any]:
+    def derivative(self, z: ArrayLike, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the derivative at z, of softmax the diagonal of the Jacobian."""
 
-    def jacobian(self, v: ArrayLike, n: ArrayLike) -> NDArray[Any]:
+    def jacobian(
+        self, v: ArrayLike, n: ArrayLike, *, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Return J v for the Jacobian J at the values n."""
 
     def squared_slopes(
@@ -54,6 +58,8 @@ class Kernels(Protocol):
         scale: ArrayLike | None = None,
         center: bool = False,
         sample_weight: ArrayLike | None = None,
+        out: NDArray[float64] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[float64]: ...
     @overload
     def gram(
@@ -65,6 +71,8 @@ class Kernels(Protocol):
         scale: ArrayLike | None = None,
         center: bool = False,
         sample_weight: ArrayLike | None = None,
+        out: tuple[NDArray[float64], NDArray[float64]] | None = None,
+        check_finite: bool = True,
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
 
     def cross(
@@ -75,16 +83,32 @@ class Kernels(Protocol):
         bias: bool = False,
         scale: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        out: NDArray[float64] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[float64]:
         """Return AᵀWD."""
 
     def solve(
-        self, G: ArrayLike, C: ArrayLike, *, eps: float = 1e-6, relative: bool = True
+        self,
+        G: ArrayLike,
+        C: ArrayLike,
+        *,
+        eps: float = 1e-6,
+        relative: bool = True,
+        out: NDArray[float64] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[float64]:
         """Solve (G + eps·I) W = C."""
 
     def solve_batched(
-        self, G: ArrayLike, C: ArrayLike, *, eps: float = 1e-6, relative: bool = True
+        self,
+        G: ArrayLike,
+        C: ArrayLike,
+        *,
+        eps: float = 1e-6,
+        relative: bool = True,
+        out: NDArray[float64] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[float64]:
         """Solve many systems of one size."""
 
@@ -97,6 +121,8 @@ class Kernels(Protocol):
         eps: float = 1e-6,
         relative: bool = True,
         sample_weight: ArrayLike | None = None,
+        out: NDArray[float64] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[float64]:
         """Return the least-squares solution of A W = B."""
 
@@ -145,6 +171,8 @@ class Kernels(Protocol):
         *,
         activation: str,
         margin: float,
+        out: NDArray[Any] | None = None,
+        check_finite: bool = True,
     ) -> NDArray[Any]:
         """Return the inverse of the activation at N + R M."""
 

@@ -7,16 +7,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from bpls_fast import _core
 from bpls_fast.kernels.backend import device_kernels
+from bpls_fast.kernels.function import kernel
 
 __all__ = ["solve", "solve_batched", "solve_layer"]
 
 
+@kernel(_core.solve)
 def solve(
     G: ArrayLike,
     C: ArrayLike,
     *,
     eps: float = 1e-6,
     relative: bool = True,
+    out: NDArray[float64] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
@@ -32,12 +36,19 @@ def solve(
         The ridge, finite and >= 0.
     relative : bool
         Whether eps is relative to the mean of G's diagonal, which makes it independent of the scale of the data.
+    out : (n, m) array of float64, optional
+        The array to write to: C-contiguous, not overlapping G or C. It is not changed if the call raises, unless
+        `check_finite` is False.
+    check_finite : bool
+        Whether G and C are checked: both are finite, and G is symmetric. Otherwise NaN and infinities propagate or
+        make a pivot fail, and the lower triangle of G is not read.
     backend, n_threads
         Where the call runs, and its threads.
 
     Returns
     -------
     W : (n, m) array of float64
+        `out` where given.
 
     Raises
     ------
@@ -53,11 +64,12 @@ def solve(
     array([[1.5],
            [2. ]])
     """
-    if (gpu := device_kernels(backend, G, C)) is not None:
-        return gpu.solve(G, C, eps=eps, relative=relative)
-    return _core.solve(G, C, eps, relative, n_threads)
+    if gpu := device_kernels(backend, G, C, out):
+        return gpu.solve(G, C, eps=eps, relative=relative, out=out, check_finite=check_finite)
+    return _core.solve(G, C, eps, relative, out, check_finite, n_threads)
 
 
+@kernel(_core.solve_layer)
 def solve_layer(
     A: ArrayLike,
     B: ArrayLike,
@@ -66,6 +78,8 @@ def solve_layer(
     eps: float = 1e-6,
     relative: bool = True,
     sample_weight: ArrayLike | None = None,
+    out: NDArray[float64] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
@@ -83,12 +97,15 @@ def solve_layer(
         The ridge, as in `solve`.
     sample_weight : (d,) array of float32 or float64, optional
         Finite weights >= 0 of the rows.
+    out, check_finite
+        The array to write to, as in `solve`, and whether values are checked, as in `gram`.
     backend, n_threads
         Where the call runs, and its threads.
 
     Returns
     -------
     W : (n + bias, m) array of float64
+        `out` where given.
 
     Raises
     ------
@@ -104,19 +121,29 @@ def solve_layer(
     array([[3.],
            [1.]])
     """
-    if (gpu := device_kernels(backend, A, B, sample_weight)) is not None:
+    if gpu := device_kernels(backend, A, B, sample_weight, out):
         return gpu.solve_layer(
-            A, B, bias=bias, eps=eps, relative=relative, sample_weight=sample_weight
+            A,
+            B,
+            bias=bias,
+            eps=eps,
+            relative=relative,
+            sample_weight=sample_weight,
+            out=out,
+            check_finite=check_finite,
         )
-    return _core.solve_layer(A, B, bias, eps, relative, sample_weight, n_threads)
+    return _core.solve_layer(A, B, bias, eps, relative, sample_weight, out, check_finite, n_threads)
 
 
+@kernel(_core.solve_batched)
 def solve_batched(
     G: ArrayLike,
     C: ArrayLike,
     *,
     eps: float = 1e-6,
     relative: bool = True,
+    out: NDArray[float64] | None = None,
+    check_finite: bool = True,
     backend: str = "auto",
     n_threads: int | None = None,
 ) -> NDArray[float64]:
@@ -128,12 +155,15 @@ def solve_batched(
     C : (k, n, m) array of float32 or float64
     eps, relative
         The ridge, as in `solve`; relative to each system's own diagonal.
+    out, check_finite
+        The array to write to, and whether values are checked, as in `solve`.
     backend, n_threads
         Where the call runs, and its threads.
 
     Returns
     -------
     W : (k, n, m) array of float64
+        `out` where given.
 
     Raises
     ------
@@ -148,6 +178,8 @@ def solve_batched(
     >>> bf.solve_batched(G, np.ones((2, 1, 1)), eps=0).ravel()
     array([0.5 , 0.25])
     """
-    if (gpu := device_kernels(backend, G, C)) is not None:
-        return gpu.solve_batched(G, C, eps=eps, relative=relative)
-    return _core.solve_batched(G, C, eps, relative, n_threads)
+    if gpu := device_kernels(backend, G, C, out):
+        return gpu.solve_batched(
+            G, C, eps=eps, relative=relative, out=out, check_finite=check_finite
+        )
+    return _core.solve_batched(G, C, eps, relative, out, check_finite, n_threads)

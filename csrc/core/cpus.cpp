@@ -41,9 +41,8 @@ double quota_of_group(const char* folder) noexcept {
         const File file{std::fopen(path, "re")};
         return file && std::fscanf(file.get(), "%lf", &value) == 1 && value > 0;
     };
-    return number("cpu.cfs_quota_us", quota) && number("cpu.cfs_period_us", period)
-               ? quota / period
-               : unlimited;
+    return number("cpu.cfs_quota_us", quota) && number("cpu.cfs_period_us", period) ? quota / period
+                                                                                    : unlimited;
 }
 
 // The smallest quota of a group and of those it belongs to.
@@ -62,7 +61,8 @@ double quota_below(const char* root, const char* group) noexcept {
 
 bool lists(std::string_view names, std::string_view wanted) noexcept {
     for (std::size_t end; !names.empty(); names.remove_prefix(std::min(end + 1, names.size())))
-        if (end = std::min(names.find(','), names.size()); names.substr(0, end) == wanted) return true;
+        if (end = std::min(names.find(','), names.size()); names.substr(0, end) == wanted)
+            return true;
     return false;
 }
 

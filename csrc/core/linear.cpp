@@ -1,5 +1,5 @@
-// One layer forward. Every thread takes a strip of rows at a time, multiplies it by one block of W's rows after another into
-// sums that stay in cache, and applies the activation, or its Jacobian, on the way out.
+// One layer forward. Every thread takes a strip of rows at a time, multiplies it by W and applies the activation, or its
+// Jacobian, while the sums are in cache. linear_plan.hpp decides how.
 #include "bpls/linear.hpp"
 
 #include <algorithm>
@@ -15,115 +15,107 @@
 namespace bpls {
 namespace {
 
-// With fewer rows of A, packing W would take longer than the product: W is read in place.
-constexpr std::size_t fewest_rows_to_pack = 96;
-
-// The weights of a layer as tiles read them: packed, one set of panels for every block of rows of W, or read in place.
+// The weights of one call: packed, or W itself.
 template <class T>
-class LayerWeights {
+class CallWeights {
  public:
-    // For a product with `rows` rows of A. The last row of W is the bias, where there is one.
-    LayerWeights(const kernels::Dense<T>& dense, const ConstMatrix& W, bool bias, std::size_t rows)
-        : W_(W),
-          layout_(dense.panels),
-          depth_(W.rows - (bias ? 1 : 0)),
-          lanes_(static_cast<std::size_t>(dense.lanes)),
-          depth_block_(static_cast<std::size_t>(dense.panels.block_rows)),
-          in_place_(rows < fewest_rows_to_pack && W.dtype == dtype_of<T>() && readable_in_place(W)),
-          row_stride_(in_place_ ? W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T))
-                                : dense.panels.nr),
-          set_bytes_(in_place_ ? 0 : layout_.size(W.cols)),
-          panels_bytes_((depth_ + depth_block_ - 1) / depth_block_ * set_bytes_),
-          panels_(panels_bytes_),
-          start_(padded()) {
-        std::fill_n(panels_.data(), panels_bytes_, static_cast<unsigned char>(0));
-        if (!in_place_) pack();
-        std::fill_n(start_.data(), padded(), T(0));
-        if (bias)
-            dense.copy_rows[W.dtype](W.at(depth_, 0), W.row_stride, W.col_stride, 1, W.cols,
-                                     start_.data(), padded());
-        searches_ =
-            pays_to_search(depth_, W.cols) && !in_place_ &&
-            dense.all_finite(reinterpret_cast<const T*>(panels_.data()), panels_bytes_ / sizeof(T));
+    // The last row of W is the bias, where there is one.
+    CallWeights(const kernels::Dense<T>& dense, const ConstMatrix& W, bool bias, bool in_place,
+                const LinearPlan& plan, int n_threads)
+        : layer_(layout_of(
+              dense, plan.way, W.rows - (bias ? 1 : 0), W.cols,
+              plan.searches ? few_rows_vectors : static_cast<std::size_t>(dense.vectors))),
+          packed_(layer_.packed_values() + (bias && !in_place ? W.cols : 0)) {
+        const std::size_t values = layer_.packed_values();
+        if (layer_.way == LinearWay::in_place) {
+            layer_.weights = reinterpret_cast<const T*>(W.data);
+            layer_.stride = W.row_stride / static_cast<std::ptrdiff_t>(sizeof(T));
+        } else {
+            layer_.weights = packed_.data();
+            pack_all(dense, W, n_threads);
+        }
+        if (bias && in_place) {
+            layer_.start = reinterpret_cast<const T*>(W.at(layer_.depth, 0));
+        } else if (bias) {
+            T* start = packed_.data() + values;
+            dense.copy_rows[W.dtype](W.at(layer_.depth, 0), W.row_stride, W.col_stride, 1, W.cols,
+                                     start, W.cols);
+            layer_.start = start;
+        }
+        searches_ = plan.searches && dense.all_finite(packed_.data(), values);
     }
 
-    std::size_t depth() const noexcept { return depth_; }
-    std::size_t width() const noexcept { return W_.cols; }
-    std::size_t padded() const noexcept { return layout_.padded(W_.cols); }
-    // The initial value of every row of sums: the bias, or zeros.
-    const T* start() noexcept { return start_.data(); }
+    const LayerWeights<T>& layer() const noexcept { return layer_; }
     // Whether zero columns of A may be left out, and searching for them can pay.
     bool searches() const noexcept { return searches_; }
 
-    WeightPanel<T> panel_at(std::size_t k, std::size_t j) noexcept {
-        if (in_place_) return {reinterpret_cast<const T*>(W_.at(k, j)), row_stride_, W_.cols - j};
-        const unsigned char* w = layout_.column(panels_.data() + k / depth_block_ * set_bytes_, j);
-        // Panels are filled up with zeros, so whole vectors of them can be read.
-        const std::size_t rest = round_up(W_.cols - j, lanes_);
-        return {reinterpret_cast<const T*>(w), row_stride_, std::min(layout_.width, rest)};
-    }
-
  private:
-    void pack() noexcept {
-        const Columns columns = Columns().append(W_);
-        unsigned char* set = panels_.data();
-        for (std::size_t k = 0; k < depth_; k += depth_block_, set += set_bytes_)
-            pack_columns(layout_, columns, {0, W_.cols}, k,
-                         static_cast<int>(std::min(depth_block_, depth_ - k)), nullptr, set);
+    void pack_all(const kernels::Dense<T>& dense, const ConstMatrix& W, int n_threads) {
+        const std::size_t step = layer_.way == LinearWay::dots ? W.cols : layer_.panel;
+        parallel_for(n_threads, (W.cols + step - 1) / step, [&](std::size_t item, int) noexcept {
+            const Range columns{item * step, std::min((item + 1) * step, W.cols)};
+            pack(dense, layer_, W, columns, packed_.data());
+        });
     }
 
-    const ConstMatrix& W_;
-    PanelLayout layout_;
-    std::size_t depth_;
-    std::size_t lanes_;
-    std::size_t depth_block_;  // rows of W in a set of panels
-    bool in_place_;
-    std::ptrdiff_t row_stride_;
-    std::size_t set_bytes_;
-    std::size_t panels_bytes_;
-    Buffer<unsigned char> panels_;
-    Buffer<T> start_;
+    LayerWeights<T> layer_;
+    Buffer<T> packed_;  // and the bias
     bool searches_;
 };
 
-// Calls finish(row, sums) for every row of A, with its pre-activations. Returns whether the first one of every row is finite.
-template <class T, class F>
-bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options,
-                  F&& finish) {
+void check_arguments(const ConstMatrix& A, const ConstMatrix& W, bool bias, bool out_is_float) {
     const bool narrow = fits_float(A.dtype) && W.dtype == DType::f32;
-    if (narrow != (sizeof(T) == sizeof(float)))
+    if (narrow != out_is_float)
         throw std::invalid_argument(
             narrow ? "out is double; expected float, for float32 W and uint8 or float32 A"
                    : "out is float; expected double, unless W is float32 and A uint8 or float32");
-    if (W.rows != A.cols + (options.bias ? 1 : 0))
+    if (W.rows != A.cols + (bias ? 1 : 0))
         throw std::invalid_argument("W has " + std::to_string(W.rows) + " rows; expected " +
                                     std::to_string(A.cols) + ", one for each column of A" +
-                                    (options.bias ? ", and one for the bias" : ""));
-    if (W.cols == 0) return true;
-    const kernels::Dense<T>& dense = dense_kernels<T>();
-    LayerWeights<T> weights(dense, W, options.bias, A.rows);
-    const std::size_t depth = weights.depth(), width = weights.width(), padded = weights.padded();
+                                    (bias ? ", and one for the bias" : ""));
+}
 
-    const bool in_place = A.dtype == dtype_of<T>() && readable_in_place(A);
-    const std::size_t strips = strips_of(A.rows), rows_in_strip = std::min(strip_rows, A.rows);
-    const std::size_t copy_size = in_place ? 0 : round_up(rows_in_strip * depth, cache_line);
-    const int n_threads = threads_for_work(
-        options.n_threads, static_cast<double>(A.rows) * static_cast<double>(depth * width));
-    using Worker = ThreadScratch<T, NonzeroColumnList>;
-    auto workers = make_workers<Worker>(n_threads, strips, copy_size + rows_in_strip * padded,
-                                        weights.searches() ? column_list_room : 0);
-    const auto panel_at = [&](std::size_t k, std::size_t j) noexcept {
-        return weights.panel_at(k, j);
+// Computes the pre-activations of a strip after the other, into `out` or, where that is null, into memory of the thread, and calls
+// finish(first, count, sums) for runs of values: `first` is the place of sums[0] in the result. Returns whether the first
+// pre-activation of every row is finite.
+template <class T, class F>
+bool for_each_run(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out,
+                  F&& finish) {
+    check_arguments(A, W, options.bias, sizeof(T) == sizeof(float));
+    const std::size_t depth = A.cols, width = W.cols;
+    if (width == 0 || A.rows == 0) return true;
+    const kernels::Dense<T>& dense = dense_kernels<T>();
+    const LinearShape shape{A.rows, depth, width};
+    const auto lanes = static_cast<std::size_t>(dense.lanes);
+    const int n_threads = threads_for_work(options.n_threads, cost_of(shape, lanes));
+    const LinearMachine machine{sizeof(T), lanes, static_cast<std::size_t>(dense.mr),
+                                static_cast<std::size_t>(n_threads)};
+    const auto can_be_read = [](const ConstMatrix& matrix) {
+        return matrix.dtype == dtype_of<T>() && readable_in_place(matrix);
     };
+    const bool in_place = can_be_read(A), W_in_place = can_be_read(W);
+    const LinearPlan plan = plan_linear(shape, machine, W_in_place);
+    CallWeights<T> weights(dense, W, options.bias, W_in_place, plan, n_threads);
+
+    const std::size_t strip_rows = std::min(A.rows, plan.strip_rows);
+    const std::size_t strips = (A.rows + strip_rows - 1) / strip_rows;
+    const std::size_t copy_size = in_place ? 0 : round_up(strip_rows * depth, cache_line);
+    const std::size_t sums_size = out ? 0 : strip_rows * width;
+    using Worker = ThreadScratch<T, NonzeroColumnList>;
+    auto workers = make_workers<Worker>(n_threads, strips, copy_size + sums_size,
+                                        weights.searches() ? column_list_room : 0);
+    const bool elementwise = info_of(options.activation).elementwise;
     std::atomic<bool> all_finite = true;
     parallel_for(workers, strips, [&](std::size_t item, Worker& worker) noexcept {
         const std::size_t first = item * strip_rows;
-        Strip<T> strip = strip_at(dense, A, in_place, first, worker.data());
-        strip.sums = worker.data() + copy_size;
-        strip.padded = padded;
-        if (!multiply(dense, strip, weights.start(), depth, width, panel_at, worker.nonzero()))
+        const std::size_t count = std::min(strip_rows, A.rows - first);
+        T* sums = out ? out + first * width : worker.data() + copy_size;
+        const Strip<T> strip = strip_at(dense, A, in_place, first, count, worker.data());
+        if (!multiply(dense, strip, weights.layer(), worker.nonzero(), sums))
             all_finite.store(false, std::memory_order_relaxed);
-        for (std::size_t i = 0; i < strip.count; ++i) finish(first + i, strip.sums + i * padded);
+        const std::size_t run = elementwise ? count * width : width;
+        for (std::size_t i = 0; i < count * width; i += run)
+            finish(first * width + i, run, sums + i);
     });
     return all_finite;
 }
@@ -133,20 +125,25 @@ bool for_each_row(const ConstMatrix& A, const ConstMatrix& W, const LinearOption
 template <class T>
 bool linear(const ConstMatrix& A, const ConstMatrix& W, const LinearOptions& options, T* out) {
     const auto forward = dense_kernels<T>().forward[options.activation];
-    const std::size_t width = W.cols;
-    return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
-        forward(sums, out + row * width, width);
-    });
+    if (options.activation == Activation::identity)
+        return for_each_run(A, W, options, out, [](std::size_t, std::size_t, T*) noexcept {});
+    // Row by row in place, loads would wait for the partial stores of the row before.
+    T* const sums_at = info_of(options.activation).elementwise ? out : nullptr;
+    return for_each_run(A, W, options, sums_at,
+                        [=](std::size_t first, std::size_t count, T* sums) noexcept {
+                            forward(sums, out + first, count);
+                        });
 }
 
 template <class T>
 bool tangent(const ConstMatrix& A, const ConstMatrix& W, const T* values,
              const LinearOptions& options, T* out) {
     const auto jacobian = dense_kernels<T>().jacobian[options.activation];
-    const std::size_t width = W.cols;
-    return for_each_row<T>(A, W, options, [=](std::size_t row, const T* sums) noexcept {
-        jacobian(sums, values + row * width, out + row * width, width);
-    });
+    T* const sums_at = out == values ? nullptr : out;
+    return for_each_run(A, W, options, sums_at,
+                        [=](std::size_t first, std::size_t count, T* sums) noexcept {
+                            jacobian(sums, values + first, out + first, count);
+                        });
 }
 
 template bool linear<float>(const ConstMatrix&, const ConstMatrix&, const LinearOptions&, float*);

@@ -9,13 +9,20 @@
 
 #include "bpls/linear.hpp"
 #include "core/dispatch.hpp"
-#include "core/strip.hpp"
+#include "core/linear_plan.hpp"
+#include "core/nonzero_list.hpp"
 #include "core/threads.hpp"
 
 namespace bpls {
 namespace {
 
 constexpr std::size_t element = 4;  // bytes of a packed element: four int8 or two int16 values
+constexpr std::size_t strip_rows =
+    48;  // that a thread takes at a time: a multiple of every level's rows of a tile
+
+// The elements that are not zero in all rows of a tile. A search reads as much as a product with a few columns does, so after one
+// that finds too few it pauses.
+using NonzeroElementList = NonzeroList<1, 64>;
 
 // The columns of one tile.
 struct Panel {
@@ -145,10 +152,10 @@ void linear_bytes(const ConstMatrix& A, const std::int8_t* W, std::span<const fl
     const std::ptrdiff_t stride =
         (in_place ? A.row_stride : static_cast<std::ptrdiff_t>(row_bytes)) /
         std::ptrdiff_t(element);
-    const std::size_t strips = strips_of(count);
+    const std::size_t strips = (count + strip_rows - 1) / strip_rows;
     n_threads = threads_for_work(n_threads,
                                  static_cast<double>(count) * static_cast<double>(depth * width));
-    using Worker = ThreadScratch<unsigned char, NonzeroColumnList>;
+    using Worker = ThreadScratch<unsigned char, NonzeroElementList>;
     auto workers = make_workers<Worker>(n_threads, strips, copy_bytes,
                                         searches ? steps + kernels::max_list_lanes : 0);
 

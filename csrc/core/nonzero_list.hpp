@@ -19,6 +19,9 @@ class NonzeroList {
 
     bool searches() const noexcept { return list_ && tiles_to_skip_ == 0; }
 
+    // Ends a pause.
+    void resume() noexcept { tiles_to_skip_ = 0; }
+
     // Returns the list of a tile's nonzero steps, which write_list(room) writes and counts, and sets `steps` to its
     // length. Returns null, and leaves `steps` alone, where the tile is not searched or too few steps are zero.
     template <class F>

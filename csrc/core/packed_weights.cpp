@@ -10,65 +10,62 @@
 namespace bpls {
 namespace {
 
-// Vectors of columns in a panel: enough sums that one row of inputs keeps the multiply-add units busy.
-constexpr std::size_t panel_vectors = 4;
-
 double read_double(const ConstMatrix& W, std::size_t row, std::size_t col) noexcept {
     return *reinterpret_cast<const double*>(W.at(row, col));
+}
+
+// The values of a layer and of its bias, up to where the next one begins.
+template <class T>
+std::size_t room_of(const LayerWeights<T>& layer) noexcept {
+    return round_up(layer.packed_values() + layer.width, cache_line / sizeof(T));
 }
 
 }  // namespace
 
 template <class T>
 PackedWeights<T>::PackedWeights(const Network& network, double scale) : dense(&dense_kernels<T>()) {
-    const auto lanes = static_cast<std::size_t>(dense->lanes);
     std::size_t values = 0;
     for (std::size_t l = 0; l < network.layers(); ++l) {
-        PackedLayer<T> layer;
         const ConstMatrix W = network.weights(l);
-        layer.depth = W.rows - (network.bias() ? 1 : 0);
-        layer.width = W.cols;
-        layer.padded = round_up(W.cols, lanes);
-        layer.panel = std::min(panel_vectors * lanes, layer.padded);
-        layer.activation = network.activation(l);
-        values += round_up(layer.values(), cache_line / sizeof(T));
-        widest = std::max(widest, layer.padded);
-        layers.push_back(layer);
+        const std::size_t depth = W.rows - (network.bias() ? 1 : 0);
+        const auto way = by_dots(depth, W.cols, static_cast<std::size_t>(dense->lanes))
+                             ? LinearWay::dots
+                             : LinearWay::panels;
+        layers.push_back(
+            {layout_of(*dense, way, depth, W.cols, few_rows_vectors), network.activation(l)});
+        values += room_of(layers.back().weights);
+        widest = std::max(widest, W.cols);
     }
-    searches = pays_to_search(layers.front().depth, layers.front().width);
+    searches = pays_to_search(inputs(), layers.front().weights.width);
     storage = detail::fresh_block(values * sizeof(T));
     T* to = reinterpret_cast<T*>(storage.data.get());
-    std::fill_n(to, values, T(0));
-    for (std::size_t l = 0; l < layers.size(); ++l) to = pack(network, l, l == 0 ? scale : 1.0, to);
+    for (std::size_t l = 0; l < layers.size(); ++l)
+        to = pack_layer(network, l, l == 0 ? scale : 1.0, to);
 }
 
 // Returns where the next layer goes. The scale is multiplied in double, before the weights are rounded.
 template <class T>
-T* PackedWeights<T>::pack(const Network& network, std::size_t number, double scale, T* to) {
-    PackedLayer<T>& layer = layers[number];
+T* PackedWeights<T>::pack_layer(const Network& network, std::size_t number, double scale, T* to) {
+    LayerWeights<T>& layer = layers[number].weights;
     const ConstMatrix W = network.weights(number);
-    const auto rounded = [&](double value) {
-        const T result = static_cast<T>(value);
-        if (!std::isfinite(result))
-            throw std::invalid_argument("weights[" + std::to_string(number) +
-                                        "] holds values too large for " +
-                                        (sizeof(T) == sizeof(float) ? "float32" : "float64"));
-        return result;
-    };
+    std::vector<T> rounded(W.rows * W.cols);
+    for (std::size_t k = 0; k < W.rows; ++k)
+        for (std::size_t j = 0; j < W.cols; ++j) {
+            const T value = static_cast<T>(read_double(W, k, j) * (k < layer.depth ? scale : 1.0));
+            if (!std::isfinite(value))
+                throw std::invalid_argument("weights[" + std::to_string(number) +
+                                            "] holds values too large for " +
+                                            (sizeof(T) == sizeof(float) ? "float32" : "float64"));
+            rounded[k * W.cols + j] = value;
+        }
     layer.weights = to;
-    for (std::size_t j = 0; j < layer.width; ++j) {
-        const std::size_t first = j / layer.panel * layer.panel;
-        const std::size_t columns = std::min(layer.panel, layer.padded - first);
-        T* column = to + first * layer.depth + (j - first);
-        for (std::size_t k = 0; k < layer.depth; ++k)
-            column[k * columns] = rounded(read_double(W, k, j) * scale);
+    pack(*dense, layer, row_major(rounded.data(), layer.depth, layer.width), {0, layer.width}, to);
+    if (network.bias()) {
+        T* start = to + layer.packed_values();
+        std::copy_n(rounded.data() + layer.depth * layer.width, layer.width, start);
+        layer.start = start;
     }
-    T* start = to + layer.depth * layer.padded;
-    if (network.bias())
-        for (std::size_t j = 0; j < layer.width; ++j)
-            start[j] = rounded(read_double(W, layer.depth, j));
-    layer.start = start;
-    return to + round_up(layer.values(), cache_line / sizeof(T));
+    return to + room_of(layer);
 }
 
 template struct PackedWeights<float>;

@@ -1,5 +1,4 @@
-// A network's weights as predictors read them: panels of a few vectors of columns, row after row, so that one row of inputs
-// reads them in one stream.
+// A network's weights as predictors read them: one row of inputs reads them in one stream.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +12,15 @@ namespace bpls {
 
 template <class T>
 struct PackedLayer {
-    std::size_t depth = 0, width = 0, padded = 0;
+    LayerWeights<T> weights;
     Activation activation = Activation::identity;
-    const T* start = nullptr;    // the bias, or zeros
-    const T* weights = nullptr;  // panels one after another; the last one may be narrower
-    std::size_t panel = 0;       // columns of a panel
-
-    WeightPanel<T> panel_at(std::size_t k, std::size_t j) const noexcept {
-        const std::size_t columns = std::min(panel, padded - j);
-        return {weights + j * depth + k * columns, static_cast<std::ptrdiff_t>(columns), columns};
-    }
-    std::size_t values() const noexcept { return (depth + 1) * padded; }
 };
 
 template <class T>
 struct PackedWeights {
     const kernels::Dense<T>* dense;
     std::vector<PackedLayer<T>> layers;
-    std::size_t widest = 0;  // the largest `padded`
+    std::size_t widest = 0;  // the largest width of a layer
     bool searches = false;   // for zeros among the inputs
     detail::Block storage;
 
@@ -38,11 +28,11 @@ struct PackedWeights {
     // weight, and std::bad_alloc.
     PackedWeights(const Network& network, double scale);
 
-    std::size_t inputs() const noexcept { return layers.front().depth; }
-    std::size_t outputs() const noexcept { return layers.back().width; }
+    std::size_t inputs() const noexcept { return layers.front().weights.depth; }
+    std::size_t outputs() const noexcept { return layers.back().weights.width; }
 
  private:
-    T* pack(const Network& network, std::size_t number, double scale, T* to);
+    T* pack_layer(const Network& network, std::size_t number, double scale, T* to);
 };
 
 }  // namespace bpls

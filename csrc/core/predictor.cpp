@@ -18,6 +18,10 @@ namespace {
 // The default scale of bytes, for networks without an input scale: to [0, 1].
 constexpr double byte_scale = 1.0 / 255;
 
+// Rows that go through the network before the next ones: a multiple of every level's rows of a tile, and few enough that
+// their values stay in the first two caches.
+constexpr std::size_t strip_rows = 48;
+
 // The scratch memory of a strip of rows: a copy of them as T, unless they are read in place, and the values of two layers.
 template <class T>
 class Scratch {
@@ -44,27 +48,26 @@ template <class T, class F>
 bool run_strip(const PackedWeights<T>& weights, const ConstMatrix& A, bool in_place,
                std::size_t first, Scratch<T>& scratch, F&& finish) noexcept {
     const kernels::Dense<T>& dense = *weights.dense;
-    Strip<T> strip = strip_at(dense, A, in_place, first, scratch.copy());
+    Strip<T> strip =
+        strip_at(dense, A, in_place, first, std::min(strip_rows, A.rows - first), scratch.copy());
     bool finite = true;
     NonzeroColumnList none;
+    T* sums = nullptr;
+    std::size_t width = 0;
     for (std::size_t l = 0; l < weights.layers.size(); ++l) {
         const PackedLayer<T>& layer = weights.layers[l];
-        strip.sums = scratch.values(l);
-        strip.padded = layer.padded;
-        finite &= multiply(
-            dense, strip, layer.start, layer.depth, layer.width,
-            [&](std::size_t k, std::size_t j) noexcept { return layer.panel_at(k, j); },
-            l == 0 ? scratch.nonzero() : none);
+        sums = scratch.values(l);
+        width = layer.weights.width;
+        finite &= multiply(dense, strip, layer.weights, l == 0 ? scratch.nonzero() : none, sums);
         if (l + 1 == weights.layers.size()) break;
         const auto forward = dense.forward[layer.activation];
-        for (std::size_t i = 0; i < strip.count; ++i) {
-            T* values = strip.sums + i * layer.padded;
-            forward(values, values, layer.width);
-        }
-        strip.rows = strip.sums;
-        strip.stride = static_cast<std::ptrdiff_t>(layer.padded);
+        const std::size_t values = strip.count * width;
+        const std::size_t run = info_of(layer.activation).elementwise ? values : width;
+        for (std::size_t i = 0; i < values; i += run) forward(sums + i, sums + i, run);
+        strip.rows = sums;
+        strip.stride = static_cast<std::ptrdiff_t>(width);
     }
-    for (std::size_t i = 0; i < strip.count; ++i) finish(first + i, strip.sums + i * strip.padded);
+    for (std::size_t i = 0; i < strip.count; ++i) finish(first + i, sums + i * width);
     return finite;
 }
 
@@ -159,9 +162,9 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
     const bool in_place = std::is_same_v<In, Out> && readable_in_place(X);
     double multiply_adds = 0;
     for (const PackedLayer<Out>& layer : weights.layers)
-        multiply_adds +=
-            static_cast<double>(X.rows) * static_cast<double>(layer.depth * layer.width);
-    const std::size_t strips = strips_of(X.rows);
+        multiply_adds += static_cast<double>(X.rows) *
+                         static_cast<double>(layer.weights.depth * layer.weights.width);
+    const std::size_t strips = (X.rows + strip_rows - 1) / strip_rows;
     auto workers = make_workers<Scratch<Out>>(threads_for_work(n_threads, multiply_adds), strips,
                                               weights, std::min(strip_rows, X.rows), !in_place);
     std::atomic<bool> finite = true;

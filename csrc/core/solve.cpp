@@ -245,16 +245,24 @@ class Workspace {
         const auto& dense = table().dense_f64;
         const auto stride = static_cast<std::ptrdiff_t>(stride_);
         const auto width = static_cast<std::ptrdiff_t>(columns.size());
-        const auto mr = static_cast<std::size_t>(dense.mr);
         double* negative = negative_.data() + n_ * columns.begin;
         for (std::size_t k = (n_ - 1) / block * block;; k -= block) {
             const Range rows{k, std::min(k + block, n_)};
             const std::size_t depth = n_ - rows.end;
-            for (std::size_t i = k; i < rows.end && depth > 0; i += mr)
-                dense.tile(at(i, rows.end), stride, static_cast<int>(std::min(mr, rows.end - i)),
-                           negative + rows.end * columns.size(), width, nullptr,
-                           static_cast<int>(depth), static_cast<int>(width),
-                           at(i, n_ + columns.begin), stride);
+            if (depth > 0)
+                dense.multiply({.a = at(k, rows.end),
+                                .a_stride = stride,
+                                .rows = rows.size(),
+                                .w = negative + rows.end * columns.size(),
+                                .w_stride = width,
+                                .padded = false,
+                                .nonzero = nullptr,
+                                .depth = static_cast<int>(depth),
+                                .columns = static_cast<int>(width),
+                                .adds = true,
+                                .start = nullptr,
+                                .c = at(k, n_ + columns.begin),
+                                .c_stride = stride});
             table().triangular.solve_upper(at(k, k), stride, static_cast<int>(rows.size()),
                                            at(k, n_ + columns.begin), stride,
                                            static_cast<int>(width));

@@ -2,6 +2,8 @@
 #include "core/symmetric.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/dispatch.hpp"
@@ -53,9 +55,28 @@ class Block {
     double copy_[block * block];
 };
 
-}  // namespace
+// Up to this many rows pairs are compared one by one: a block costs more than they do.
+constexpr std::size_t few_rows = 16;
 
-bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads) {
+template <class T>
+Extremes compare_pairs(const ConstMatrix& matrix) noexcept {
+    const auto value = [&](std::size_t row, std::size_t col) noexcept {
+        T x;
+        std::memcpy(&x, matrix.at(row, col), sizeof x);
+        return static_cast<double>(x);
+    };
+    Extremes all;
+    for (std::size_t i = 0; i < matrix.rows; ++i)
+        for (std::size_t j = i; j < matrix.rows; ++j) {
+            const double x = value(i, j), y = value(j, i), apart = std::abs(x - y);
+            all.finite &= std::isfinite(apart);
+            all.largest = std::max({all.largest, std::abs(x), std::abs(y)});
+            all.difference = std::max(all.difference, apart);
+        }
+    return all;
+}
+
+Extremes compare_blocks(const ConstMatrix& matrix, int n_threads) {
     const std::size_t blocks = (matrix.rows + block - 1) / block;
     n_threads = threads_for_work(
         n_threads, static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols));
@@ -64,15 +85,29 @@ bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads) {
         Extremes mine;
         for (std::size_t col = row; col < blocks; ++col) {
             const Block upper(matrix, row * block, col * block);
-            const Block lower(matrix, col * block, row * block);
-            mine.finite &=
-                table().triangular.compare_mirrored(upper.values, upper.stride, lower.values,
-                                                    lower.stride, mine.largest, mine.difference);
+            const auto compare = [&](const Block& lower) noexcept {
+                mine.finite &= table().triangular.compare_mirrored(upper.values, upper.stride,
+                                                                   lower.values, lower.stride,
+                                                                   mine.largest, mine.difference);
+            };
+            if (row == col)
+                compare(upper);
+            else
+                compare(Block(matrix, col * block, row * block));
         }
         of_thread.merge(mine);
     });
     Extremes all;
     for (const Extremes& part : found) all.merge(part);
+    return all;
+}
+
+}  // namespace
+
+bool is_symmetric(const ConstMatrix& matrix, double tolerance, int n_threads) {
+    const auto pairs = [&]<class T>() { return compare_pairs<T>(matrix); };
+    const Extremes all = matrix.rows <= few_rows ? visit_dtype(matrix.dtype, pairs)
+                                                 : compare_blocks(matrix, n_threads);
     return all.finite && all.difference <= tolerance * all.largest;
 }
 

@@ -6,29 +6,33 @@
 namespace bpls::kernels {
 namespace {
 
-// With `partial`, only `last` lanes of the last of the nv vectors of columns are read.
-template <class V, int mr, int nv, bool partial, bool listed>
-inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
-                           int depth, int last, typename V::Scalar* c,
-                           std::ptrdiff_t c_stride) noexcept {
+// Sums mr rows by nv vectors of columns in registers. Of the last vector only `last` columns are written; where w is not
+// `padded`, only they are read.
+template <class V, int mr, int nv, bool padded, bool listed>
+inline void linear_vectors(const LinearProduct<typename V::Scalar>& product, std::size_t first,
+                           std::size_t rows, int column, int last) noexcept {
     using T = typename V::Scalar;
     // Missing rows are computed as copies of the last one and not stored, so that a row's bits do not depend on its place.
     const T* row[mr];
 #pragma GCC unroll 12
-    for (int i = 0; i < mr; ++i) row[i] = a + (i < rows ? i : rows - 1) * a_stride;
+    for (int i = 0; i < mr; ++i)
+        row[i] = product.a +
+                 std::ptrdiff_t(first + (std::size_t(i) < rows ? i : rows - 1)) * product.a_stride;
     V sum[mr][nv];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) sum[i][j] = V::zero();
-    for (int step = 0; step < depth; ++step) {
+    const T* const w = product.w + column;
+    const std::ptrdiff_t w_stride = product.w_stride;
+    const int* const nonzero = product.nonzero;
+    for (int step = 0, depth = product.depth; step < depth; ++step) {
         const std::ptrdiff_t k = listed ? nonzero[step] : step;
         const T* from = w + k * w_stride;
         V x[nv];
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j)
-            x[j] = partial && j == nv - 1 ? V::load_first(from + j * V::lanes, last, T(0))
+            x[j] = !padded && j == nv - 1 ? V::load_first(from + j * V::lanes, last)
                                           : V::load(from + j * V::lanes);
 #pragma GCC unroll 12
         for (int i = 0; i < mr; ++i) {
@@ -37,61 +41,160 @@ inline void linear_vectors(const typename V::Scalar* a, std::ptrdiff_t a_stride,
             for (int j = 0; j < nv; ++j) sum[i][j].multiply_add(y, x[j]);
         }
     }
+    const T* const start = product.start ? product.start + column : nullptr;
+    T* c = product.c + std::ptrdiff_t(first) * product.c_stride + column;
 #pragma GCC unroll 12
-    for (int i = 0; i < mr; ++i) {
-        if (i >= rows) break;
+    for (int i = 0; i < mr; ++i, c += product.c_stride) {
+        if (std::size_t(i) >= rows) break;
+        const T* const before = product.adds ? c : start;
 #pragma GCC unroll 12
         for (int j = 0; j < nv; ++j) {
-            T* out = c + i * c_stride + j * V::lanes;
-            V total = V::load(out);
-            total.multiply_add(V::broadcast(T(1)), sum[i][j]);
-            total.store(out);
+            const std::ptrdiff_t at = j * V::lanes;
+            if (j < nv - 1 || last == V::lanes) {
+                if (before) sum[i][j] = V::load(before + at) + sum[i][j];
+                sum[i][j].store(c + at);
+            } else {
+                if (before) sum[i][j] = V::load_first(before + at, last) + sum[i][j];
+                sum[i][j].store_first(c + at, last);
+            }
         }
     }
 }
 
-// Takes as many vectors at a time as the registers hold, fewer at the end.
-template <class V, int mr, int nv, bool listed>
-inline void linear_columns(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                           const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
-                           int depth, int columns, typename V::Scalar* c,
-                           std::ptrdiff_t c_stride) noexcept {
-    constexpr int width = nv * V::lanes;
-    const auto call = [&](auto function, int last) noexcept {
-        function(a, a_stride, rows, w, w_stride, nonzero, depth, last, c, c_stride);
-    };
-    for (; columns >= width; columns -= width, w += width, c += width)
-        call(&linear_vectors<V, mr, nv, false, listed>, 0);
-    if constexpr (nv > 1) {
-        if (columns > 0)
-            linear_columns<V, mr, nv / 2, listed>(a, a_stride, rows, w, w_stride, nonzero, depth,
-                                                  columns, c, c_stride);
-    } else {
-        if (columns > 0) call(&linear_vectors<V, mr, 1, true, listed>, columns);
+// All rows of a product, for nv vectors of columns. A few rows have few independent sums: the caller gives them more columns.
+template <class V, int mr, int nv, bool padded, bool listed>
+inline void linear_rows(const LinearProduct<typename V::Scalar>& product, int column,
+                        int last) noexcept {
+    for (std::size_t i = 0; i < product.rows; i += mr) {
+        const std::size_t rest = product.rows - i;
+        if (mr > 4 && rest <= 4)
+            linear_vectors<V, 4, nv, padded, listed>(product, i, rest, column, last);
+        else
+            linear_vectors<V, mr, nv, padded, listed>(product, i, rest, column, last);
     }
 }
 
-template <class V, int mr, int nv>
-void linear_tile(const typename V::Scalar* a, std::ptrdiff_t a_stride, int rows,
-                 const typename V::Scalar* w, std::ptrdiff_t w_stride, const int* nonzero,
-                 int depth, int columns, typename V::Scalar* c, std::ptrdiff_t c_stride) noexcept {
-    const auto call = [&](auto function) noexcept {
-        function(a, a_stride, rows, w, w_stride, nonzero, depth, columns, c, c_stride);
-    };
-    const auto tile = [&]<int tile_rows, int vectors>() noexcept {
-        nonzero ? call(&linear_columns<V, tile_rows, vectors, true>)
-                : call(&linear_columns<V, tile_rows, vectors, false>);
-    };
-    // A few rows have few independent sums: more columns at a time hide the latency. Levels whose tiles have eight rows have
-    // 32 registers, and room for more.
-    if (rows == 1)
-        tile.template operator()<1, 4>();
-    else if (rows == 2)
-        tile.template operator()<2, 4>();
-    else if (rows <= 4)
-        tile.template operator()<4, mr == 8 ? 4 : 2>();
+// Takes nv vectors of columns at a time, fewer at the end, in even shares.
+template <class V, int mr, int nv, bool padded, bool listed>
+inline void linear_columns(const LinearProduct<typename V::Scalar>& product) noexcept {
+    int vectors = (product.columns + V::lanes - 1) / V::lanes;
+    for (int column = 0, taken; vectors > 0; vectors -= taken, column += taken * V::lanes) {
+        const int parts = (vectors + nv - 1) / nv;
+        taken = (vectors + parts - 1) / parts;
+        const int until_end = product.columns - column - (taken - 1) * V::lanes;
+        const int last = until_end < V::lanes ? until_end : V::lanes;
+        if (taken == 1)
+            linear_rows<V, mr, 1, padded, listed>(product, column, last);
+        else if (taken == 2)
+            linear_rows<V, mr, 2, padded, listed>(product, column, last);
+        else if (nv > 2 && taken == 3)
+            linear_rows < V, mr, nv<3 ? nv : 3, padded, listed>(product, column, last);
+        else
+            linear_rows<V, mr, nv, padded, listed>(product, column, last);
+    }
+}
+
+template <class V, int mr, int nv, bool padded, bool listed>
+void linear_by_rows(const LinearProduct<typename V::Scalar>& product) noexcept {
+    // Levels whose tiles have eight rows have 32 registers, and room for more columns.
+    if (product.rows == 1)
+        linear_columns<V, 1, 4, padded, listed>(product);
+    else if (product.rows == 2)
+        linear_columns<V, 2, 4, padded, listed>(product);
+    else if (product.rows <= 4)
+        linear_columns<V, 4, mr == 8 ? 4 : 2, padded, listed>(product);
     else
-        tile.template operator()<mr, nv>();
+        linear_columns<V, mr, nv, padded, listed>(product);
+}
+
+template <class V, int mr, int nv>
+void linear_product(const LinearProduct<typename V::Scalar>& product) noexcept {
+    if (!product.padded)
+        linear_by_rows<V, mr, nv, false, false>(product);
+    else if (product.nonzero)
+        linear_by_rows<V, mr, nv, true, true>(product);
+    else
+        linear_by_rows<V, mr, nv, true, false>(product);
+}
+
+// ---- few columns: a vector goes along the rows of A, which are read once and in place
+
+// The sums of the products of `rows` rows with `columns` columns of W, a vector of partial sums for each pair.
+template <class V, int rows, int columns>
+inline void add_dots(const typename V::Scalar* const* row, const typename V::Scalar* w,
+                     std::ptrdiff_t w_stride, int depth, V* sum) noexcept {
+    using T = typename V::Scalar;
+    V of[rows][columns];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) of[i][j] = V::zero();
+    const auto step = [&](int k, auto load) noexcept {
+        V x[columns];
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) x[j] = V::load(w + j * w_stride + k);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; ++i) {
+            const V y = load(row[i] + k);
+#pragma GCC unroll 8
+            for (int j = 0; j < columns; ++j) of[i][j].multiply_add(y, x[j]);
+        }
+    };
+    int k = 0;
+    for (; k + V::lanes <= depth; k += V::lanes)
+        step(k, [](const T* p) noexcept { return V::load(p); });
+    if (k < depth)
+        step(k, [last = depth - k](const T* p) noexcept { return V::load_first(p, last); });
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) sum[i * columns + j] = of[i][j];
+}
+
+// The results of `rows` rows, which fill a vector or a part of it. If they are not `all` there, copies of the last of the `count`
+// rows take their places and are not stored.
+template <class V, int rows, int columns, bool all>
+inline void dots_of_rows(const typename V::Scalar* a, std::ptrdiff_t a_stride, int count,
+                         const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth, V start,
+                         typename V::Scalar* out) noexcept {
+    using T = typename V::Scalar;
+    constexpr int together = rows < 8 ? rows : 8;  // rows whose sums are in registers
+    V sum[V::lanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < V::lanes; ++i) sum[i] = V::zero();
+#pragma GCC unroll 2
+    for (int part = 0; part < rows; part += together) {
+        const T* row[together];
+#pragma GCC unroll 8
+        for (int i = 0; i < together; ++i)
+            row[i] = a + (all || part + i < count ? part + i : count - 1) * a_stride;
+        add_dots<V, together, columns>(row, w, w_stride, depth, sum + part * columns);
+    }
+    const V total = start + V::sums(sum);
+    if (all && rows * columns == V::lanes)
+        total.store(out);
+    else
+        total.store_first(out, (all ? rows : count) * columns);
+}
+
+template <class V, int columns>
+void dots(const typename V::Scalar* a, std::ptrdiff_t a_stride, std::size_t rows,
+          const typename V::Scalar* w, std::ptrdiff_t w_stride, int depth,
+          const typename V::Scalar* start, typename V::Scalar* out) noexcept {
+    using T = typename V::Scalar;
+    constexpr int group = V::lanes / columns;
+    T starts[V::lanes] = {};
+    if (start)
+        for (int i = 0; i < group * columns; ++i) starts[i] = start[i % columns];
+    const V before = V::load(starts);
+    for (; rows >= group; rows -= group, a += group * a_stride, out += group * columns)
+        dots_of_rows<V, group, columns, true>(a, a_stride, group, w, w_stride, depth, before, out);
+    if (2 * rows >= group)
+        dots_of_rows<V, group, columns, false>(a, a_stride, int(rows), w, w_stride, depth, before,
+                                               out);
+    else  // A group that is less than half full takes longer than its rows one by one.
+        for (; rows > 0; --rows, a += a_stride, out += columns)
+            dots_of_rows<V, 1, columns, true>(a, a_stride, 1, w, w_stride, depth, before, out);
 }
 
 template <class S, class T>

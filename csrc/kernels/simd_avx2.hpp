@@ -85,6 +85,9 @@ struct F64 {
         x[3].v = _mm256_permute2f128_pd(b, d, 0x31);
     }
 
+    static F64 load_first(const double* p, int count) noexcept {
+        return {_mm256_maskload_pd(p, first_64(count))};
+    }
     static F64 load_first(const double* p, int count, double fill) noexcept {
         const __m256i mask = first_64(count);
         return {_mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(p, mask),
@@ -151,6 +154,12 @@ struct F64 {
         const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
         return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)));
     }
+    // Lane i of the result is the sum of the lanes of x[i].
+    static F64 sums(const F64 (&x)[lanes]) noexcept {
+        const __m256d a = _mm256_hadd_pd(x[0].v, x[1].v), b = _mm256_hadd_pd(x[2].v, x[3].v);
+        return {
+            _mm256_add_pd(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31))};
+    }
 };
 
 struct F32 {
@@ -182,6 +191,9 @@ struct F32 {
 
     static F32 of_integers(__m256i v) noexcept { return {_mm256_cvtepi32_ps(v)}; }
 
+    static F32 load_first(const float* p, int count) noexcept {
+        return {_mm256_maskload_ps(p, first_32(count))};
+    }
     static F32 load_first(const float* p, int count, float fill) noexcept {
         const __m256i mask = first_32(count);
         return {_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, mask),
@@ -255,6 +267,15 @@ struct F32 {
         return (F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))} +
                 F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))})
             .total();
+    }
+    // Lane i of the result is the sum of the lanes of x[i].
+    static F32 sums(const F32 (&x)[lanes]) noexcept {
+        const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(x[0].v, x[1].v),
+                                        _mm256_hadd_ps(x[2].v, x[3].v)),
+                     b = _mm256_hadd_ps(_mm256_hadd_ps(x[4].v, x[5].v),
+                                        _mm256_hadd_ps(x[6].v, x[7].v));
+        return {
+            _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
     }
 };
 

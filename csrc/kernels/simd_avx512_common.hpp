@@ -80,6 +80,9 @@ struct F64 {
         }
     }
 
+    static F64 load_first(const double* p, int count) noexcept {
+        return {_mm512_maskz_loadu_pd(first(count), p)};
+    }
     static F64 load_first(const double* p, int count, double fill) noexcept {
         return {_mm512_mask_loadu_pd(_mm512_set1_pd(fill), first(count), p)};
     }
@@ -148,6 +151,18 @@ struct F64 {
 
     double highest() const noexcept { return _mm512_reduce_max_pd(v); }
     double total() const noexcept { return _mm512_reduce_add_pd(v); }
+    // Lane i of the result is the sum of the lanes of x[i].
+    static F64 sums(const F64 (&x)[lanes]) noexcept {
+        const auto pair = [&](int i) noexcept {
+            return _mm512_add_pd(_mm512_unpacklo_pd(x[i].v, x[i + 1].v),
+                                 _mm512_unpackhi_pd(x[i].v, x[i + 1].v));
+        };
+        const auto halves = [](__m512d a, __m512d b) noexcept {
+            return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88),
+                                 _mm512_shuffle_f64x2(a, b, 0xdd));
+        };
+        return {halves(halves(pair(0), pair(2)), halves(pair(4), pair(6)))};
+    }
 };
 
 struct F32 {
@@ -179,6 +194,9 @@ struct F32 {
 
     static F32 of_integers(__m512i v) noexcept { return {_mm512_cvtepi32_ps(v)}; }
 
+    static F32 load_first(const float* p, int count) noexcept {
+        return {_mm512_maskz_loadu_ps(first(count), p)};
+    }
     static F32 load_first(const float* p, int count, float fill) noexcept {
         return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(count), p)};
     }
@@ -248,6 +266,23 @@ struct F32 {
         return (F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))} +
                 F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))})
             .total();
+    }
+    // Lane i of the result is the sum of the lanes of x[i].
+    static F32 sums(const F32 (&x)[lanes]) noexcept {
+        const auto pair = [&](int i) noexcept {
+            return _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(x[i].v, x[i + 1].v),
+                                                  _mm512_unpackhi_ps(x[i].v, x[i + 1].v)));
+        };
+        const auto quad = [&](int i) noexcept {
+            const __m512d a = pair(i), b = pair(i + 2);
+            return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                                 _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+        };
+        const auto halves = [](__m512 a, __m512 b) noexcept {
+            return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
+                                 _mm512_shuffle_f32x4(a, b, 0xdd));
+        };
+        return {halves(halves(quad(0), quad(4)), halves(quad(8), quad(12)))};
     }
 };
 

@@ -177,12 +177,14 @@ struct Vector {
         return r;
     }
 
-    // Loads the first `count` values, 1 to lanes - 1, and fills the other lanes with `fill`.
+    // Loads the first `count` values, 1 to lanes, and fills the other lanes with zero or with `fill`.
+    static Vector load_first(const T* p, int count) noexcept { return load_first(p, count, T(0)); }
     static Vector load_first(const T* p, int count, T fill) noexcept {
         Vector r = broadcast(fill);
         for (int i = 0; i < count; ++i) r.v[i] = p[i];
         return r;
     }
+    // Stores the first `count` values, 1 to lanes - 1.
     void store_first(T* p, int count) const noexcept {
         for (int i = 0; i < count; ++i) p[i] = v[i];
     }
@@ -249,6 +251,14 @@ struct Vector {
         double sum = 0;
         for (int i = 0; i < lanes; ++i) sum += double(v[i]);
         return sum;
+    }
+    // Lane i of the result is the sum of the lanes of x[i].
+    static Vector sums(const Vector (&x)[lanes]) noexcept {
+        return each([&](int i) noexcept {
+            T sum = x[i].v[0];
+            for (int j = 1; j < lanes; ++j) sum += x[i].v[j];
+            return sum;
+        });
     }
 };
 

@@ -24,15 +24,25 @@ struct Shapes {
     int batch_nv;   // of the tiles of interleaved systems, which have four rows
 };
 
+template <class V, int columns>
+constexpr Dots<typename V::Scalar> dots_of() noexcept {
+    if constexpr (2 * columns <= V::lanes)
+        return &dots<V, columns>;
+    else
+        return nullptr;
+}
+
 // V: the vector type of T.
 template <class V, int mr, int nv>
 constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scalar*,
                                                          std::size_t) noexcept) noexcept {
     using T = typename V::Scalar;
-    return {float_panels<T, nv * V::lanes>(depth_rows),
-            mr,
+    return {mr,
+            nv,
             V::lanes,
-            &linear_tile<V, mr, nv>,
+            &linear_product<V, mr, nv>,
+            {dots_of<V, 1>(), dots_of<V, 2>(), dots_of<V, 3>(), dots_of<V, 4>(), dots_of<V, 5>(),
+             dots_of<V, 6>(), dots_of<V, 7>(), dots_of<V, 8>()},
             by_dtype<CopyRows<T>>([]<class S>() -> CopyRows<T> {
                 if constexpr (represents<T, S>)
                     return &copy_rows<S, T>;

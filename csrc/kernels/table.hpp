@@ -32,10 +32,7 @@ struct ByActivation {
 // of two bytes, 256 · 255², is below 2²⁴: float32 represents it exactly.
 inline constexpr int block_rows = 256;
 
-// Rows of W that a forward tile takes at a time: rows of A are read in long runs, and panels stay in the L2 cache.
-inline constexpr int depth_rows = 512;
-
-// The same for products of integers: more rows of a panel do not fit into the L1 cache.
+// Rows of a product of integers: more rows of a panel do not fit into the L1 cache.
 inline constexpr int integer_block_rows = 512;
 
 // Rows whose sums of products int32 holds at every level: of two bytes, and of a byte and a byte minus 128.
@@ -158,13 +155,34 @@ struct Narrow {
     Thin thin[4];  // by the number of columns of the left side, minus one
 };
 
-// c[i * c_stride + j] += Σ_k a[i * a_stride + k] · w[k * w_stride + j] for `rows` (1 to mr) rows and `columns` columns. k is in
-// [0, depth) if `nonzero` is null, else one of its `depth` numbers. w is a panel, with w_stride nr, or part of a matrix. c has
-// room for whole vectors.
+// c[i, j] = start[j] + Σ_k a[i, k] · w[k, j], or c[i, j] += that sum if `adds`, for `rows` rows and `columns` columns.
 template <class T>
-using LinearTile = void (*)(const T* a, std::ptrdiff_t a_stride, int rows, const T* w,
-                            std::ptrdiff_t w_stride, const int* nonzero, int depth, int columns,
-                            T* c, std::ptrdiff_t c_stride) noexcept;
+struct LinearProduct {
+    const T* a;
+    std::ptrdiff_t a_stride;  // elements from one row to the next, here and below
+    std::size_t rows;
+    const T* w;  // a panel, or part of a matrix
+    std::ptrdiff_t w_stride;
+    bool padded;         // whether the rows of w can be read in whole vectors
+    const int* nonzero;  // null, or the `depth` numbers k to use; w is padded then
+    int depth;
+    int columns;
+    bool adds;
+    const T* start;  // null: zeros
+    T* c;
+    std::ptrdiff_t c_stride;
+};
+template <class T>
+using MultiplyLinear = void (*)(const LinearProduct<T>& product) noexcept;
+
+// out[i * columns + j] = start[j] + Σ_k a[i * a_stride + k] · w[j * w_stride + k] for `rows` rows. Each column of w is filled up
+// with zeros to whole vectors; `start` may be null, for zeros.
+template <class T>
+using Dots = void (*)(const T* a, std::ptrdiff_t a_stride, std::size_t rows, const T* w,
+                      std::ptrdiff_t w_stride, int depth, const T* start, T* out) noexcept;
+
+// The most columns of any level's Dots.
+inline constexpr int max_dots = 8;
 
 // Copies a matrix at byte strides into row-major T.
 template <class T>
@@ -194,11 +212,13 @@ inline constexpr int max_list_lanes = 16;
 
 template <class T>
 struct Dense {
-    Panels panels;  // of the weights
-    int mr;         // rows of a forward tile
-    int lanes;      // columns of a vector
+    int mr;       // rows of a forward tile
+    int vectors;  // of columns of a forward tile
+    int lanes;    // columns of a vector
 
-    LinearTile<T> tile;
+    MultiplyLinear<T> multiply;
+    Dots<T>
+        dots[max_dots];  // by the number of columns, minus one; null for more than half a vector
     ByDType<CopyRows<T>>
         copy_rows;  // of the source; null where the conversion would lose precision
     // The activations. Those that are not elementwise take `count` values as one row.

@@ -5,17 +5,16 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
+#include <string_view>
 
 #include "core/batch.hpp"
+#include "core/dense.hpp"
 #include "core/finite.hpp"
 #include "core/symmetric.hpp"
 
 namespace bpls::python {
 namespace {
-
-std::string type_name(const py::handle& value) {
-    return py::str(py::type::handle_of(value).attr("__name__"));
-}
 
 // The names of the accepted types: "float32 or float64".
 std::string expected(Accepts accepts) {
@@ -23,31 +22,48 @@ std::string expected(Accepts accepts) {
     for (int i = 0; i < dtype_count; ++i)
         if (const auto dtype = static_cast<DType>(i);
             accepts == Accepts::all_types || is_float(dtype))
-            names.push_back(visit_dtype(
-                dtype, []<class T>() -> std::string { return py::str(py::dtype::of<T>()); }));
+            names.push_back(name_of(dtype));
     std::string all = names.front();
     for (std::size_t i = 1; i < names.size(); ++i)
         all += (i + 1 < names.size() ? ", " : " or ") + names[i];
     return all;
 }
 
-bool is_accepted(const py::dtype& dtype, Accepts accepts) {
-    const std::optional<DType> found = find_dtype(dtype);
+bool is_accepted(const py::array& array, Accepts accepts) noexcept {
+    const std::optional<DType> found = find_dtype(array);
     return found && (accepts == Accepts::all_types || is_float(*found));
 }
-
-DType dtype_of_array(const py::array& array) { return find_dtype(array.dtype()).value(); }
 
 void check_ndim(const char* name, const py::array& array, int ndim, const char* axes) {
     if (array.ndim() != ndim)
         throw py::value_error(std::string(name) + " has " + std::to_string(array.ndim()) +
-                              " dimension(s), shape " + shape_of(array) + "; expected " +
+                              " dimension(s), shape " + written(shape_of(array)) + "; expected " +
                               std::to_string(ndim) + " " + axes);
 }
 
-void check_columns(const char* name, const ConstMatrix& matrix) {
-    if (matrix.cols == 0)
+// A view of the last two axes, at the first index of the others.
+ConstMatrix last_axes(const char* name, const py::array& array) {
+    const Shape shape = shape_of(array).last(2);
+    if (shape[1] == 0)
         throw py::value_error(std::string(name) + " has no columns; expected at least one");
+    const py::ssize_t* strides = array.strides() + array.ndim() - 2;
+    return {static_cast<const unsigned char*>(array.data()),
+            dtype_of_array(array),
+            static_cast<std::size_t>(shape[0]),
+            static_cast<std::size_t>(shape[1]),
+            strides[0],
+            strides[1]};
+}
+
+// A view of a 1-D array as one column.
+ConstMatrix as_column(const char* name, const py::array& array, const char* axes) {
+    check_ndim(name, array, 1, axes);
+    return {static_cast<const unsigned char*>(array.data()),
+            dtype_of_array(array),
+            static_cast<std::size_t>(array.shape(0)),
+            1,
+            array.strides(0),
+            array.itemsize()};
 }
 
 // The index of an element; with the number of its matrix in a batch, unless `system` is negative.
@@ -56,32 +72,49 @@ std::string place(std::ptrdiff_t system, std::size_t row, std::size_t col) {
            std::to_string(col) + "]";
 }
 
-std::string shown(double value) { return py::str(py::float_(value)); }
+std::string shown(double value) {
+    const py::gil_scoped_acquire acquire;
+    return py::str(py::float_(value));
+}
 
 // The name of a value that is not finite.
 std::string kind_of(double value) { return std::isnan(value) ? "NaN" : "infinity"; }
 
 }  // namespace
 
-std::optional<DType> find_dtype(const py::dtype& dtype) {
-    const char order = dtype.byteorder();
-    if (order != '=' && order != '|') return {};
+std::string written(Shape shape) {
+    std::string all;
+    for (const py::ssize_t length : shape)
+        all += (all.empty() ? "" : ", ") + std::to_string(length);
+    return "(" + all + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string name_of(DType dtype) {
+    return visit_dtype(dtype, []<class T>() -> std::string { return py::str(py::dtype::of<T>()); });
+}
+
+std::string dtype_name(const py::array& array) { return py::str(py::object(array.dtype())); }
+
+std::string type_name(py::handle value) {
+    return py::str(py::type::handle_of(value).attr("__name__"));
+}
+
+std::optional<DType> find_dtype(const py::array& array) noexcept {
+    const auto* type =
+        py::detail::array_descriptor_proxy(py::detail::array_proxy(array.ptr())->descr);
+    if (type->byteorder != '=' && type->byteorder != '|') return {};
     for (int i = 0; i < dtype_count; ++i)
         if (visit_dtype(static_cast<DType>(i), []<class T>() { return py::dtype::num_of<T>(); }) ==
-            dtype.num())
+            type->type_num)
             return static_cast<DType>(i);
     return {};
 }
 
-std::string shape_of(const py::array& array) { return py::str(array.attr("shape")); }
-
-py::array as_array(const char* name, const py::object& value, Accepts accepts) {
-    py::array array;
-    if (py::isinstance<py::array>(value)) {
-        array = py::reinterpret_borrow<py::array>(value);
-    } else {
+py::array as_array(const char* name, py::handle value, Accepts accepts) {
+    py::object made;
+    if (!py::isinstance<py::array>(value)) {
         try {
-            array = py::array(py::module_::import("numpy").attr("asarray")(value));
+            made = py::module_::import("numpy").attr("asarray")(value);
         } catch (const py::error_already_set& error) {
             if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
             throw py::type_error(std::string(name) + " is a " + type_name(value) +
@@ -89,35 +122,28 @@ py::array as_array(const char* name, const py::object& value, Accepts accepts) {
                                  expected(accepts));
         }
     }
-    if (!is_accepted(array.dtype(), accepts))
-        throw py::type_error(std::string(name) + " has dtype " +
-                             std::string(py::str(py::object(array.dtype()))) + "; expected " +
+    auto array = py::reinterpret_borrow<py::array>(made ? made : value);
+    if (!is_accepted(array, accepts))
+        throw py::type_error(std::string(name) + " has dtype " + dtype_name(array) + "; expected " +
                              expected(accepts) + " in native byte order");
     return array;
 }
 
+py::array as_contiguous(const py::array& array) {
+    if (is_contiguous(array)) return array;
+    auto copy = py::array::ensure(array, contiguous_flags);
+    if (!copy) throw std::bad_alloc();
+    return copy;
+}
+
 ConstMatrix as_matrix(const char* name, const py::array& array) {
     check_ndim(name, array, 2, "(rows, columns)");
-    const ConstMatrix matrix{static_cast<const unsigned char*>(array.data()),
-                             dtype_of_array(array),
-                             static_cast<std::size_t>(array.shape(0)),
-                             static_cast<std::size_t>(array.shape(1)),
-                             array.strides(0),
-                             array.strides(1)};
-    check_columns(name, matrix);
-    return matrix;
+    return last_axes(name, array);
 }
 
 ConstMatrix as_matrices(const char* name, const py::array& array) {
     check_ndim(name, array, 3, "(systems, rows, columns)");
-    const ConstMatrix matrix{static_cast<const unsigned char*>(array.data()),
-                             dtype_of_array(array),
-                             static_cast<std::size_t>(array.shape(1)),
-                             static_cast<std::size_t>(array.shape(2)),
-                             array.strides(1),
-                             array.strides(2)};
-    check_columns(name, matrix);
-    return matrix;
+    return last_axes(name, array);
 }
 
 void check_rows(const char* name, const ConstMatrix& matrix, std::size_t rows, const char* why) {
@@ -134,33 +160,28 @@ void check_square(const char* name, const ConstMatrix& matrix) {
 
 void check_symmetric(const char* name, const ConstMatrix& matrix, int n_threads,
                      std::ptrdiff_t system) {
-    {
-        const py::gil_scoped_release release;
-        if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
-    }
+    if (is_symmetric(matrix, symmetry_tolerance, n_threads)) return;
     check_finite(name, matrix, n_threads, system);
     double difference = 0;
     std::size_t row = 0, col = 0;
-    {
-        const py::gil_scoped_release release;
-        for (std::size_t i = 0; i < matrix.rows; ++i)
-            for (std::size_t j = i + 1; j < matrix.cols; ++j) {
-                const double apart = std::abs(value_at(matrix, i, j) - value_at(matrix, j, i));
-                if (apart <= difference) continue;
-                difference = apart;
-                row = i;
-                col = j;
-            }
-    }
+    for (std::size_t i = 0; i < matrix.rows; ++i)
+        for (std::size_t j = i + 1; j < matrix.cols; ++j) {
+            const double apart = std::abs(value_at(matrix, i, j) - value_at(matrix, j, i));
+            if (apart <= difference) continue;
+            difference = apart;
+            row = i;
+            col = j;
+        }
     throw py::value_error(std::string(name) + " is not symmetric: " + place(system, row, col) +
                           " is " + shown(value_at(matrix, row, col)) + " and " +
                           place(system, col, row) + " is " + shown(value_at(matrix, col, row)) +
                           "; expected a Gram matrix");
 }
 
-bool as_flag(const char* name, const py::object& value) {
-    if (!py::isinstance<py::bool_>(value) &&
-        !py::isinstance(value, py::module_::import("numpy").attr("bool_")))
+bool as_flag(const char* name, py::handle value) {
+    if (value.ptr() == Py_True) return true;
+    if (value.ptr() == Py_False) return false;
+    if (!py::isinstance(value, py::module_::import("numpy").attr("bool_")))
         throw py::type_error(std::string(name) + " is a " + type_name(value) +
                              "; expected True or False");
     return PyObject_IsTrue(value.ptr()) == 1;
@@ -168,12 +189,7 @@ bool as_flag(const char* name, const py::object& value) {
 
 void check_finite(const char* name, const ConstMatrix& matrix, int n_threads,
                   std::ptrdiff_t system) {
-    std::optional<Place> bad;
-    {
-        const py::gil_scoped_release release;
-        bad = first_nonfinite(matrix, n_threads);
-    }
-    if (bad)
+    if (const std::optional<Place> bad = first_nonfinite(matrix, n_threads))
         throw NonFiniteError(std::string(name) + " contains " + (bad->nan ? "NaN" : "infinity") +
                              " at " + place(system, bad->row, bad->col) +
                              "; expected finite values");
@@ -187,20 +203,21 @@ void check_size(const char* name, std::size_t rows, std::size_t cols) {
                               " entries, more than memory can address");
 }
 
-int as_threads(const py::object& n_threads) {
+int as_threads(py::handle n_threads) {
     if (n_threads.is_none()) return 0;
-    const std::string wanted =
-        "; expected None or an integer from 1 to " + std::to_string(max_threads);
+    const auto wanted = [] {
+        return "; expected None or an integer from 1 to " + std::to_string(max_threads);
+    };
     if (!PyIndex_Check(n_threads.ptr()))
-        throw py::type_error("n_threads is a " + type_name(n_threads) + wanted);
+        throw py::type_error("n_threads is a " + type_name(n_threads) + wanted());
     const Py_ssize_t number = PyNumber_AsSsize_t(n_threads.ptr(), nullptr);
     if (number == -1 && PyErr_Occurred()) throw py::error_already_set();
     if (number < 1 || number > max_threads)
-        throw py::value_error("n_threads is " + std::string(py::str(n_threads)) + wanted);
+        throw py::value_error("n_threads is " + std::string(py::str(n_threads)) + wanted());
     return static_cast<int>(number);
 }
 
-double as_number(const char* name, const py::object& value) {
+double as_number(const char* name, py::handle value) {
     const double number = PyFloat_AsDouble(value.ptr());
     if (number == -1 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
@@ -215,37 +232,39 @@ double as_number(const char* name, const py::object& value) {
     return number;
 }
 
-Ridge as_ridge(const py::object& eps, const py::object& relative) {
+Ridge as_ridge(py::handle eps, py::handle relative) {
     const double number = as_number("eps", eps);
     if (!(number >= 0) || std::isinf(number))
         throw py::value_error("eps is " + shown(number) + "; expected a finite number >= 0");
     return {number, as_flag("relative", relative)};
 }
 
-Activation as_activation(const py::object& name) {
+Activation as_activation(py::handle name) {
+    const bool is_text = PyUnicode_Check(name.ptr());
+    if (is_text) {
+        Py_ssize_t length = 0;
+        const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+        if (!text) throw py::error_already_set();
+        const std::string_view wanted(text, static_cast<std::size_t>(length));
+        if (const ActivationInfo* info = find_activation(wanted)) return info->activation;
+    }
     std::string names;
     for (const ActivationInfo& info : activation_list)
         (names += names.empty() ? "" : ", ") += info.name;
-    if (!py::isinstance<py::str>(name))
+    if (!is_text)
         throw py::type_error("activation is a " + type_name(name) + "; expected one of the names " +
                              names);
-    const std::string wanted = py::str(name);
-    if (const ActivationInfo* info = find_activation(wanted)) return info->activation;
-    throw py::value_error("activation is '" + wanted + "'; expected one of " + names);
+    throw py::value_error("activation is '" + std::string(py::str(name)) + "'; expected one of " +
+                          names);
 }
 
-GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
+GramWeights::GramWeights(py::handle sample_weight, std::size_t rows, bool checks_values) {
     if (sample_weight.is_none()) return;
-    const py::array array = as_array("sample_weight", sample_weight);
-    array_ = array;
-    check_ndim("sample_weight", array, 1, "(rows,)");
-    const ConstMatrix weights{static_cast<const unsigned char*>(array.data()),
-                              dtype_of_array(array),
-                              static_cast<std::size_t>(array.shape(0)),
-                              1,
-                              array.strides(0),
-                              array.itemsize()};
+    array = as_array("sample_weight", sample_weight);
+    const ConstMatrix weights = as_column("sample_weight", *array, "(rows,)");
     check_rows("sample_weight", weights, rows, "one per row of A");
+    column = weights;
+    if (!checks_values) return;
     const auto good = [](double weight) { return weight >= 0 && std::isfinite(weight); };
     std::size_t i = 0;
     {
@@ -260,10 +279,9 @@ GramWeights::GramWeights(const py::object& sample_weight, std::size_t rows) {
         if (std::isfinite(weight)) throw py::value_error(message);
         throw NonFiniteError(message);
     }
-    column = weights;
 }
 
-GramScale::GramScale(const py::object& scale, std::size_t columns) {
+GramScale::GramScale(py::handle scale, std::size_t columns) {
     if (scale.is_none()) return;
     const bool is_array = py::isinstance<py::array>(scale);
     const bool many = is_array ? py::reinterpret_borrow<py::array>(scale).ndim() > 0
@@ -277,13 +295,7 @@ GramScale::GramScale(const py::object& scale, std::size_t columns) {
         return;
     }
     const py::array array = as_array("scale", scale);
-    check_ndim("scale", array, 1, "(columns,)");
-    const ConstMatrix values{static_cast<const unsigned char*>(array.data()),
-                             dtype_of_array(array),
-                             static_cast<std::size_t>(array.shape(0)),
-                             1,
-                             array.strides(0),
-                             array.itemsize()};
+    const ConstMatrix values = as_column("scale", array, "(columns,)");
     if (values.rows != columns)
         throw py::value_error("scale has " + std::to_string(values.rows) + " factors; expected " +
                               std::to_string(columns) + ", one per column of A");
@@ -295,10 +307,8 @@ GramScale::GramScale(const py::object& scale, std::size_t columns) {
     }
 }
 
-bool all_finite(const double* values, std::size_t count, std::size_t step) {
-    for (std::size_t i = 0; i < count; ++i)
-        if (!std::isfinite(values[i * step])) return false;
-    return true;
+bool all_finite(const double* values, std::size_t count) noexcept {
+    return dense_kernels<double>().all_finite(values, count);
 }
 
 void raise_not_finite(const char* A_name, const ConstMatrix& A, const char* B_name,

@@ -7,39 +7,25 @@
 #include <optional>
 
 #include "arguments.hpp"
+#include "fast_call.hpp"
+#include "output.hpp"
 #include "register.hpp"
 #include "timing.hpp"
 
 namespace bpls::python {
 namespace {
 
-using detail_api = py::detail::npy_api;
-
 // An array, and its element type if kernels read it.
 struct Rows {
-    py::array array;
+    std::optional<py::array> array;
     std::optional<DType> dtype;
 
     explicit Rows(py::handle x) {
         if (!py::isinstance<py::array>(x)) return;
         array = py::reinterpret_borrow<py::array>(x);
-        dtype = find_dtype(array.dtype());
+        dtype = find_dtype(*array);
     }
 };
-
-// A new array of one or two dimensions. This is what py::array does, without its vectors.
-template <class T>
-py::array new_array(int ndim, const std::size_t* shape) {
-    const auto& api = detail_api::get();
-    Py_intptr_t dims[2] = {static_cast<Py_intptr_t>(shape[0]),
-                           static_cast<Py_intptr_t>(ndim > 1 ? shape[1] : 1)};
-    PyObject* type = api.PyArray_DescrFromType_(
-        sizeof(T) == sizeof(float) ? detail_api::NPY_FLOAT_ : detail_api::NPY_DOUBLE_);
-    PyObject* made = api.PyArray_NewFromDescr_(api.PyArray_Type_, type, ndim, dims, nullptr,
-                                               nullptr, 0, nullptr);
-    if (!made) throw py::error_already_set();
-    return py::reinterpret_steal<py::array>(made);
-}
 
 template <class In>
 using Kept = std::optional<Predictor<In>>;
@@ -54,29 +40,29 @@ class PackedNetwork {
     // The label of one row's largest output, or, where there are no labels, the outputs.
     py::object predict_one(py::handle x) {
         const Rows row(x);
-        if (!row.dtype || row.array.ndim() != 1 ||
-            row.array.shape(0) != static_cast<py::ssize_t>(network_.inputs()) ||
-            row.array.strides(0) != row.array.itemsize())
+        if (!row.dtype || row.array->ndim() != 1 ||
+            row.array->shape(0) != static_cast<py::ssize_t>(network_.inputs()) ||
+            row.array->strides(0) != row.array->itemsize())
             return py::none();
-        return visit_dtype(*row.dtype, [&]<class In>() { return one<In>(row.array); });
+        return visit_dtype(*row.dtype, [&]<class In>() { return one<In>(*row.array); });
     }
 
     // The outputs of many rows, before or after the last activation.
     py::object forward(const py::object& X, bool activated, const py::object& n_threads) {
         const int threads = as_threads(n_threads);
         const Rows rows(X);
-        if (!rows.dtype || rows.array.ndim() != 2 ||
-            rows.array.shape(1) != static_cast<py::ssize_t>(network_.inputs()))
+        if (!rows.dtype || rows.array->ndim() != 2 ||
+            rows.array->shape(1) != static_cast<py::ssize_t>(network_.inputs()))
             return py::none();
         return visit_dtype(*rows.dtype,
-                           [&]<class In>() { return many<In>(rows.array, activated, threads); });
+                           [&]<class In>() { return many<In>(*rows.array, activated, threads); });
     }
 
     // Seconds per row of predict() itself, over `repeats` calls in a row, and of decide().
     std::pair<double, double> time(const py::array& x, int repeats) {
         const Rows row(x);
         if (predict_one(x).is_none()) throw py::value_error("x is not a row of this network");
-        return visit_dtype(*row.dtype, [&]<class In>() { return timed<In>(row.array, repeats); });
+        return visit_dtype(*row.dtype, [&]<class In>() { return timed<In>(*row.array, repeats); });
     }
 
  private:
@@ -116,8 +102,8 @@ class PackedNetwork {
             return py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(labels_.ptr(), place));
         }
         using Out = typename Predictor<In>::Out;
-        const std::size_t outputs = of->outputs();
-        py::array out = new_array<Out>(1, &outputs);
+        const auto outputs = static_cast<py::ssize_t>(of->outputs());
+        py::array out = new_array(dtype_of<Out>(), {&outputs, 1});
         if (!of->predict(from, static_cast<Out*>(out.mutable_data()))) return py::none();
         return out;
     }
@@ -129,8 +115,8 @@ class PackedNetwork {
         if (!of) return py::none();
         const ConstMatrix rows = as_matrix("X", X);
         check_size("X", rows.rows, of->outputs());
-        const std::size_t shape[2] = {rows.rows, of->outputs()};
-        py::array out = new_array<Out>(2, shape);
+        const py::ssize_t shape[] = {X.shape(0), static_cast<py::ssize_t>(of->outputs())};
+        py::array out = new_array(dtype_of<Out>(), shape);
         auto* to = static_cast<Out*>(out.mutable_data());
         bool finite;
         {
@@ -156,14 +142,7 @@ class PackedNetwork {
 
 // Called by Python with x itself, not with a tuple of arguments.
 PyObject* predict_one(PyObject* self, PyObject* x) noexcept {
-    try {
-        return py::cast<PackedNetwork&>(py::handle(self)).predict_one(x).release().ptr();
-    } catch (py::error_already_set& error) {
-        error.restore();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
+    return translated([&] { return py::cast<PackedNetwork&>(py::handle(self)).predict_one(x); });
 }
 
 PyMethodDef predict_one_method = {"predict_one", predict_one, METH_O,

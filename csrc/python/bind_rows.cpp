@@ -8,13 +8,13 @@
 namespace bpls::python {
 namespace {
 
-void take_rows_(const py::object& X_, const py::array_t<std::int64_t, py::array::c_style>& rows,
-                py::array& out, const py::object& n_threads) {
+void take_rows_(py::handle X_, const py::array_t<std::int64_t, py::array::c_style>& rows,
+                py::array& out, py::handle n_threads) {
     const py::array X = as_array("X", X_, Accepts::all_types);
     const ConstMatrix source = as_matrix("X", X);
     if (out.dtype().num() != X.dtype().num() || out.ndim() != 2 || out.shape(0) != rows.size() ||
         out.shape(1) != X.shape(1) || !(out.flags() & py::array::c_style))
-        throw py::value_error("out has shape " + shape_of(out) + "; expected (" +
+        throw py::value_error("out has shape " + written(shape_of(out)) + "; expected (" +
                               std::to_string(rows.size()) + ", " + std::to_string(source.cols) +
                               "), C-contiguous and of X's dtype");
     const int threads = as_threads(n_threads);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
     pybind11::register_exception<bpls::NonFiniteError>(module, "NonFiniteError", PyExc_ValueError)
         .attr("__module__") = "bpls_fast";  // where the package exports it
     bpls::python::register_config(module);
+    bpls::python::register_dispatch(module);
     bpls::python::register_gram(module);
     bpls::python::register_solve(module);
     bpls::python::register_linear(module);

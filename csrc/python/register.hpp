@@ -6,6 +6,7 @@
 namespace bpls::python {
 
 void register_config(pybind11::module_& module);
+void register_dispatch(pybind11::module_& module);
 void register_gram(pybind11::module_& module);
 void register_solve(pybind11::module_& module);
 void register_linear(pybind11::module_& module);

@@ -1,5 +1,6 @@
-// linear against plain sums, in the type pairs it takes; linear_bytes and take_rows to the bit.
+// linear against plain sums, in the type pairs it takes, and its plan; linear_bytes and take_rows to the bit.
 #include "check.hpp"
+#include "core/linear_plan.hpp"
 
 namespace {
 
@@ -32,9 +33,9 @@ void equals_plain_sums(std::size_t d, std::size_t n, std::size_t m, bool bias, b
 
 template <class A, class W, class T>
 void is_right_in_all_layouts() {
-    for (const std::size_t d : {0, 1, 3, 70})
-        for (const std::size_t n : {1, 300})
-            for (const std::size_t m : {1, 50})
+    for (const std::size_t d : {0, 1, 3, 70, 100})
+        for (const std::size_t n : {1, 19, 300})
+            for (const std::size_t m : {1, 3, 8, 50})
                 for (const bool bias : {false, true})
                     for (const bool column_major : {false, true})
                         equals_plain_sums<A, W, T>(d, n, m, bias, column_major);
@@ -57,7 +58,7 @@ void activation_is_applied() {
 
 // Columns of zeros are left out only where that changes nothing.
 void zero_times_infinity_is_nan_in_every_row() {
-    constexpr std::size_t d = 100, n = 64, m = 32;
+    constexpr std::size_t d = 300, n = 64, m = 32;
     const std::vector<float> a(d * n, 0.0f);
     std::vector<float> w(n * m, 1.0f), out(d * m);
     w[5 * m] = INFINITY;
@@ -156,6 +157,66 @@ void rows_are_gathered() {
     }
 }
 
+// ---- the plan, at its borders
+
+constexpr bpls::LinearMachine avx512_floats{4, 16, 8, 1};
+
+bpls::LinearWay way(std::size_t rows, std::size_t depth, std::size_t width, std::size_t lanes = 16,
+                    bool in_place = true) {
+    bpls::LinearMachine machine = avx512_floats;
+    machine.lanes = lanes;
+    return bpls::plan_linear({rows, depth, width}, machine, in_place).way;
+}
+
+void few_outputs_are_dot_products() {
+    using enum bpls::LinearWay;
+    CHECK(way(1, 1, 1) == dots && way(200'000, 1, 2) == dots);
+    CHECK(way(50, 7, 3) == in_place && way(50, 8, 3) == dots);
+    CHECK(way(50, 47, 8) == in_place && way(50, 48, 8) == dots);
+    CHECK(way(50, 1500, 9) == in_place);
+    // At most half a vector.
+    CHECK(way(50, 1500, 4, 8) == dots && way(50, 1500, 5, 8) == in_place);
+    CHECK(way(50, 1500, 1, 2) == dots && way(50, 1500, 2, 2) == in_place);
+}
+
+void many_rows_read_packed_weights() {
+    using enum bpls::LinearWay;
+    CHECK(way(95, 100, 50) == in_place && way(96, 100, 50) == panels);
+    CHECK(way(1, 100, 50, 16, false) == panels);
+}
+
+void zeros_are_searched_for_where_that_can_pay() {
+    const auto searches = [](std::size_t rows, std::size_t depth, std::size_t width) {
+        return bpls::plan_linear({rows, depth, width}, avx512_floats, true).searches;
+    };
+    CHECK(searches(256, 64, 32));
+    CHECK(!searches(255, 64, 32) && !searches(256, 63, 32) && !searches(256, 64, 31));
+}
+
+void strips_fit_the_caches_and_suffice_for_the_threads() {
+    const auto strip = [](std::size_t rows, std::size_t depth, std::size_t width,
+                          std::size_t threads) {
+        bpls::LinearMachine machine = avx512_floats;
+        machine.threads = threads;
+        return bpls::plan_linear({rows, depth, width}, machine, true).strip_rows;
+    };
+    CHECK(strip(200'000, 784, 60, 1) == 48);       // at least, for weights in the second cache
+    CHECK(strip(200'000, 4, 500, 1) == 16);        // the same in the first
+    CHECK(strip(200'000, 24, 1, 1) == 1024);       // 96 KiB of A
+    CHECK(strip(200'000, 1, 4, 1) == 24576 / 16);  // 24 KiB of sums
+    CHECK(strip(1, 0, 1, 1) > 0);
+    CHECK(strip(64, 784, 60, 2) == 16 && strip(32, 784, 60, 2) == 8);
+    for (const std::size_t rows : {1u, 7u, 100u, 5000u})
+        CHECK(strip(rows, 33, 18, 3) % avx512_floats.tile_rows == 0);
+}
+
+void cost_counts_whole_vectors() {
+    CHECK(bpls::cost_of({10, 100, 9}, 16) == 10 * 100 * 16);
+    CHECK(bpls::cost_of({10, 100, 17}, 16) == 10 * 100 * 32);
+    CHECK(bpls::cost_of({10, 100, 1}, 16) == 10 * 100 * 2);
+    CHECK(bpls::cost_of({10, 100, 5}, 16) == 10 * 100 * 5);
+}
+
 }  // namespace
 
 int main() {
@@ -166,6 +227,11 @@ int main() {
         is_right_in_all_layouts<float, double, double>();
         is_right_in_all_layouts<double, float, double>();
         is_right_in_all_layouts<double, double, double>();
+        few_outputs_are_dot_products();
+        many_rows_read_packed_weights();
+        zeros_are_searched_for_where_that_can_pay();
+        strips_fit_the_caches_and_suffice_for_the_threads();
+        cost_counts_whole_vectors();
         activation_is_applied();
         zero_times_infinity_is_nan_in_every_row();
         wrong_output_type_is_refused();

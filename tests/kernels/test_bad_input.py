@@ -335,6 +335,20 @@ def test_a_lower_triangle_within_the_tolerance_is_symmetric_enough():
         bf.solve(just_outside, C)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 70])
+def test_every_element_of_g_is_checked_at_every_size(n, dtype):
+    G, C = np.eye(n, dtype=dtype), np.ones((n, 1))
+    bf.solve(G, C)
+    for place in {(0, n - 1), (n - 1, 0), (n // 2, n - 1), (n - 1, n // 2)}:
+        for value in (np.nan, np.inf, -np.inf):
+            with pytest.raises(ValueError, match=rf"^G contains .* at \[{place[0]}, {place[1]}\]"):
+                bf.solve(replaced_at(G, place, value), C)
+        if place[0] != place[1]:
+            with pytest.raises(ValueError, match=r"^G is not symmetric"):
+                bf.solve(replaced_at(G, place, 0.1), C)
+
+
 @pytest.mark.parametrize("kernel", ["gram", "solve_layer"])
 def test_a_gram_that_fits_a_size_but_no_memory_is_a_memory_error(kernel):
     columns = 2**29  # 2**61 bytes: more than any address space

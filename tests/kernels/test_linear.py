@@ -64,7 +64,7 @@ def test_linear_is_within_the_bound_of_the_reference(
     "dtypes", [(np.uint8, np.float32), (np.float32, np.float32), FLOATS[1:] * 2]
 )
 @pytest.mark.parametrize("rows", [0, 1, 3, 8, 65, 200])
-@pytest.mark.parametrize("m", [1, 24, 25, 49, 1100])
+@pytest.mark.parametrize("m", [1, 2, 7, 24, 25, 49, 1100])
 def test_narrow_and_wide_weights_are_within_the_bound_of_the_reference(m, rows, dtypes):
     A, W = random_layer(np.random.default_rng([m, rows]), rows, 600, m, dtypes, bias=True)
     check_linear(bf.linear(A, W, bias=True), A, W, bias=True)
@@ -90,9 +90,11 @@ def test_a_row_does_not_depend_on_the_rows_around_it(activation, dtypes, n_threa
 
 
 @pytest.mark.parametrize("dtypes", DTYPE_PAIRS)
-@pytest.mark.parametrize(("n", "m"), [(70, 51), (600, 10), (1100, 3)])
+@pytest.mark.parametrize(
+    ("n", "m"), [(70, 51), (600, 10), (1100, 3), (5, 1), (62, 2), (7, 3), (48, 8), (100, 5)]
+)
 def test_few_rows_and_many_give_the_same_bits(n, m, dtypes, n_threads):
-    """Few rows read W where it lies, many pack it."""
+    """Few rows read W where it lies, many pack it, and few outputs are dot products."""
     A, W = random_layer(np.random.default_rng(n), 200, n, m, dtypes, bias=True)
     together = bf.linear(A, W, bias=True, n_threads=n_threads)
     for rows in (1, 2, 7, 9, 48, 95, 96, 97):
@@ -103,11 +105,11 @@ def test_few_rows_and_many_give_the_same_bits(n, m, dtypes, n_threads):
 @pytest.mark.parametrize("n", [70, 600])
 def test_columns_of_zeros_change_no_bit_and_hide_no_nan(n, dtypes, n_threads):
     rng = np.random.default_rng(11)
-    A, W = random_layer(rng, 200, n, 40, dtypes)
-    A[:150, rng.random(n) < 0.5] = 0  # the last rows have no such columns
+    A, W = random_layer(rng, 300, n, 40, dtypes)
+    A[:250, rng.random(n) < 0.5] = 0  # the last rows have no such columns
     result = bf.linear(A, W, n_threads=n_threads)
     check_linear(result, A, W)
-    for row in (0, 60, 199):
+    for row in (0, 60, 299):
         assert same_bits(bf.linear(A[row : row + 1], W), result[row : row + 1])
     if dtypes[0] != np.uint8:
         A[60, 3] = np.nan
@@ -119,7 +121,11 @@ def test_columns_of_zeros_change_no_bit_and_hide_no_nan(n, dtypes, n_threads):
 @pytest.mark.parametrize("activation", ["identity", "tanh", "softmax"])
 @pytest.mark.parametrize(
     ("rows", "n", "m"),
-    [pytest.param(3001, 90, 25, id="many rows"), pytest.param(70, 90, 1100, id="many columns")],
+    [
+        pytest.param(3001, 90, 25, id="many rows"),
+        pytest.param(70, 90, 1100, id="many columns"),
+        pytest.param(20001, 19, 2, id="few outputs"),
+    ],
 )
 def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, activation, dtypes):
     A, W = random_layer(np.random.default_rng(rows), rows, n, m, dtypes)

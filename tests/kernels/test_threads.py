@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-from bpls_fast import _core
+from bpls_fast.kernels import linear_bytes
 from tests.support.subprocesses import import_error, output_of, run_code, run_python
 
 RNG = np.random.default_rng(0)
@@ -37,7 +37,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "solve_layer": lambda **threads: bf.solve_layer(FEATURES, TARGETS, bias=True, **threads),
     "solve_batched": lambda **threads: bf.solve_batched(GRAMS, GRAMS[:, :, :3], **threads),
     "linear": lambda **threads: bf.linear(FEATURES, WEIGHTS, activation="tanh", **threads),
-    "linear_bytes": lambda n_threads: _core.linear_bytes(PIXELS, INTEGERS, SCALES, n_threads),
+    "linear_bytes": lambda n_threads: linear_bytes(PIXELS, INTEGERS, SCALES, n_threads=n_threads),
     "tangent": lambda **threads: bf.tangent(
         FEATURES, WEIGHTS, VALUES, activation="softmax", **threads
     ),

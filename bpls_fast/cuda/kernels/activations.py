@@ -20,11 +20,14 @@ from bpls_fast.cuda.array import (
 )
 from bpls_fast.cuda.device import elements
 from bpls_fast.cuda.kernels.arguments import (
+    check_apart,
     check_same,
     checked_floats,
+    checked_out,
     checked_weight,
-    like_arguments,
+    may_overlap,
     scalar_type,
+    write_result,
 )
 from bpls_fast.kernels.activations import activations as cpu_activations
 
@@ -36,26 +39,27 @@ class DeviceActivation(NamedTuple):
 
     name: str
 
-    def forward(self, z: Any) -> Any:
+    def forward(self, z: Any, *, out: Any = None) -> Any:
         """Return act(z)."""
-        return _elementwise("forward", self.name, z, z)
+        return _elementwise("forward", self.name, {"z": z}, out)
 
-    def inverse(self, n: Any, *, margin: float | None = None) -> Any:
+    def inverse(self, n: Any, *, margin: float | None = None, out: Any = None) -> Any:
         """Return the z with act(z) = n, after clipping n to at least `margin` inside the range."""
         if margin is not None and not 0 < margin < 0.5:
             raise ValueError(f"margin is {margin!r}; expected a number above 0 and below 0.5")
-        return _elementwise("inverse", self.name, n, n, margin)
+        return _elementwise("inverse", self.name, {"n": n}, out, margin)
 
-    def derivative(self, z: Any) -> Any:
+    def derivative(self, z: Any, *, out: Any = None) -> Any:
         """Return d act(z)_i / d z_i."""
         if self.name == "softmax":
             n = self.forward(rows_to_device(z))
-            return like_arguments(n - n * n, z)
-        return _elementwise("derivative", self.name, z, z)
+            _checked_out_of(out, n, {"z": z})
+            return write_result(n - n * n, out, z)
+        return _elementwise("derivative", self.name, {"z": z}, out)
 
-    def jacobian(self, v: Any, n: Any) -> Any:
+    def jacobian(self, v: Any, n: Any, *, out: Any = None) -> Any:
         """Return J v for the Jacobian J where the activation has the values n."""
-        return _elementwise("jacobian", self.name, n, v)
+        return _elementwise("jacobian", self.name, {"n": n, "v": v}, out)
 
     def squared_slopes(self, n: Any, *, sample_weight: Any = None) -> NDArray[np.float64]:
         """Return, for each column, the sum over rows of the squared slope at the values n, in host memory."""
@@ -72,21 +76,37 @@ activations = MappingProxyType({name: DeviceActivation(name) for name in cpu_act
 """The activations by name, in a mapping that cannot be changed."""
 
 
-def _elementwise(what: str, name: str, z: Any, v: Any, margin: float | None = None) -> Any:
-    values, other = checked_floats(z, "z"), checked_floats(v, "v")
-    check_same(other, values, "v")
-    result = empty(values.shape, values.dtype)
+def _elementwise(
+    what: str, name: str, arguments: dict[str, Any], out: Any, margin: float | None = None
+) -> Any:
+    """Apply a function to one argument, or to two of the same shape and dtype."""
+    arrays = {argument: checked_floats(given, argument) for argument, given in arguments.items()}
+    values, other = next(iter(arrays.values())), list(arrays.values())[-1]
+    check_same(other, values, list(arrays)[-1])
+    given = _checked_out_of(out, values, arguments)
+    # A kernel of softmax reads a row after it has begun to write it.
+    apart = not any(may_overlap(given, array) for array in arrays.values())
+    result = given if isinstance(given, Array) and apart else empty(values.shape, values.dtype)
     if not result.size:
-        return like_arguments(result, z, v)
+        return write_result(result, out, *arguments.values())
     if name == "softmax":
         softmax_rows(what, values, other, margin, result)
     else:
         real = scalar_type(values.dtype)
         kernel = elements.activation_kernel(what, name, real)
         number = real(clipped_margin(margin, values.dtype))
-        first, second, out = as_matrices(values, other, result)
-        launch_elements(kernel, out, first, second, number)
-    return like_arguments(result, z, v)
+        first, second, written = as_matrices(values, other, result)
+        launch_elements(kernel, written, first, second, number)
+    return write_result(result, out, *arguments.values())
+
+
+def _checked_out_of(
+    out: Any, values: Array, arguments: dict[str, Any]
+) -> Array | NDArray[Any] | None:
+    """Return the array to write to: one of the arguments, or one that overlaps none of them."""
+    given = checked_out(out, values.shape, values.dtype)
+    check_apart(given, **{name: array for name, array in arguments.items() if array is not out})
+    return given
 
 
 def softmax_rows(what: str, z: Array, v: Array, margin: float | None, out: Array) -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bpls_fast.cuda import runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray, rows_to_device
 from bpls_fast.kernels.backend import on_device
 
 __all__ = [
     "arithmetic_of",
+    "check_apart",
     "check_same",
     "checked_floats",
+    "checked_out",
     "checked_rows",
     "checked_targets",
     "checked_weight",
     "like_arguments",
+    "may_overlap",
     "scalar_type",
     "write_result",
 ]
@@ -98,15 +103,61 @@ def check_same(array: Array, like: Array, name: str) -> None:
         )
 
 
-def write_result(result: Array, out: Any, *arguments: Any) -> Any:
-    """Write the result to `out` and return that; without `out`, return the result as `like_arguments` does."""
+def checked_out(
+    out: Any, shape: tuple[int, ...], dtype: Any, name: str = "out"
+) -> Array | NDArray[Any] | None:
+    """Return the array that a result is to be written to, on the device or on the host, or None."""
+    if out is None:
+        return None
+    if not (on_device(out) or isinstance(out, np.ndarray)):
+        raise TypeError(f"{name} is a {type(out).__name__}; expected None or an array to write to")
+    given: Array | NDArray[Any] = asarray(out) if on_device(out) else out
+    if given.dtype != dtype:
+        raise TypeError(f"{name} has dtype {given.dtype}; expected {np.dtype(dtype)}")
+    if given.shape != shape:
+        raise ValueError(f"{name} has shape {given.shape}; expected {shape}")
+    contiguous = given.is_contiguous if isinstance(given, Array) else given.flags.c_contiguous
+    if not contiguous:
+        raise ValueError(f"{name} is not C-contiguous; expected a C-contiguous array")
+    if isinstance(given, np.ndarray) and not given.flags.writeable:
+        raise ValueError(f"{name} is read-only; expected a writeable array")
+    return given
+
+
+def check_apart(given: Array | NDArray[Any] | None, name: str = "out", **arguments: Any) -> None:
+    """Refuse an `out` that may share memory with one of these arguments."""
+    for argument, values in arguments.items():
+        if given is not None and may_overlap(given, values):
+            raise ValueError(
+                f"{name} may overlap {argument} in memory; expected an array of its own"
+            )
+
+
+def may_overlap(a: Any, b: Any) -> bool:
+    """Return whether the address ranges of two arrays, both on the device or both on the host, overlap."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(np.may_share_memory(a, b))
+    if not (on_device(a) and on_device(b)):
+        return False
+    first, second = asarray(a), asarray(b)
+    if not first.size or not second.size:
+        return False
+    begin, end = runtime.address_range(first.data)
+    other, other_end = runtime.address_range(second.data)
+    return bool(begin < other_end and other < end)
+
+
+def write_result(result: Any, out: Any, *arguments: Any) -> Any:
+    """Write the result to `out`, unless it is there, and return `out`; None stands for an array like the arguments."""
     if out is None:
         return like_arguments(result, *arguments)
     if not on_device(out):
-        np.asarray(out)[...] = np.asarray(result)
+        out[...] = np.asarray(result)
+    elif not may_overlap(out, result):
+        asarray(out)[:] = result
     return out
 
 
-def like_arguments(result: Array, *arguments: Any) -> Any:
+def like_arguments(result: Any, *arguments: Any) -> Any:
     """Return a result on the device if an argument was there, else on the host."""
-    return result if any(map(on_device, arguments)) else np.asarray(result)
+    return asarray(result) if any(map(on_device, arguments)) else np.asarray(result)

@@ -12,10 +12,12 @@ from bpls_fast.cuda.device import layers
 from bpls_fast.cuda.kernels.activations import clipped_margin, softmax_rows
 from bpls_fast.cuda.kernels.arguments import (
     arithmetic_of,
+    check_apart,
     check_same,
     checked_floats,
+    checked_out,
     checked_rows,
-    like_arguments,
+    may_overlap,
     scalar_type,
     write_result,
 )
@@ -61,7 +63,7 @@ def tangent(
     """Return J (A W + b), with the Jacobian J of the activation where it has the values N."""
     values = checked_floats(N, "N", 2)
     given = asarray(out) if on_device(out) else None
-    if given is None or not _may_overlap(given, values):
+    if given is None or not may_overlap(given, values):
         result = _layer("tangent", activation, A, W, values, bias, out, check_finite)
     else:  # the kernel must not overwrite what it still reads
         check_same(given, values, "out")
@@ -74,18 +76,29 @@ def residual(
     A: Any, W: Any, B: Any, *, bias: bool = False, out: Any = None, check_finite: bool = True
 ) -> Any:
     """Return B - (A W + b)."""
+    check_apart(out, B=B)
     result = _layer(
         "residual", "identity", A, W, checked_floats(B, "B", 2), bias, out, check_finite
     )
     return write_result(result, out, A, W, B)
 
 
-def target(R: Any, M: Any, N: Any, *, activation: str, margin: float) -> Any:
+def target(
+    R: Any,
+    M: Any,
+    N: Any,
+    *,
+    activation: str,
+    margin: float,
+    out: Any = None,
+    check_finite: bool = True,
+) -> Any:
     """Return the inverse of the activation at N + R M, after clipping to at least `margin` inside the range."""
     values = checked_floats(N, "N", 2)
     least = -margin if activation == "leaky_relu" else NO_LIMIT
-    result = _layer("target", activation, R, M, values, False, None, True, margin, least)
-    return like_arguments(result, R, M, N)
+    check_apart(out, N=N)
+    result = _layer("target", activation, R, M, values, False, out, check_finite, margin, least)
+    return write_result(result, out, R, M, N)
 
 
 def _layer(
@@ -107,17 +120,17 @@ def _layer(
         raise ValueError(
             f"W has {weights.shape[0]} rows; expected {rows.shape[1] + bias}, for the {expected}"
         )
+    real = arithmetic_of(rows, weights)
+    shape = (len(rows), weights.shape[1])
+    given = checked_out(out, shape, real)
+    check_apart(given, A=A, W=W)
+    if other is not None and (other.shape, other.dtype) != (shape, real):
+        raise ValueError(
+            f"N has shape {other.shape} and dtype {other.dtype}; expected {shape} and {real}"
+        )
     if finite:
         check_finite(rows, "A")
         check_finite(weights, "W")
-    real = arithmetic_of(rows, weights)
-    shape = (len(rows), weights.shape[1])
-    given = asarray(out) if on_device(out) else None if out is None else np.asarray(out)
-    for name_, array in (("out", given), ("N", other)):
-        if array is not None and (array.shape, array.dtype) != (shape, real):
-            raise ValueError(
-                f"{name_} has shape {array.shape} and dtype {array.dtype}; expected {shape} and {real}"
-            )
     result = given if isinstance(given, Array) else empty(shape, real)
     tile = layers.TILE[real]
     if name == "softmax" and weights.shape[1] > tile.side:
@@ -146,11 +159,3 @@ def _wide_softmax(
     else:
         softmax_rows("inverse" if ending == "target" else "forward", result, result, margin, result)
     return result
-
-
-def _may_overlap(a: Array, b: Array) -> bool:
-    """Return whether the address ranges of two arrays overlap."""
-    if not a.size or not b.size:
-        return False
-    (first, end), (other, other_end) = runtime.address_range(a.data), runtime.address_range(b.data)
-    return first < other_end and other < end

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.cuda import libraries, runtime
-from bpls_fast.cuda.array import Array, HostRows, add_up, asarray, device_blocks, empty, zeros
+from bpls_fast.cuda.array import Array, HostRows, add_up, device_blocks, empty, zeros
 from bpls_fast.cuda.device import products
 from bpls_fast.cuda.kernels.arguments import (
     arithmetic_of,
+    check_apart,
+    checked_out,
     checked_rows,
     checked_targets,
     checked_weight,
-    like_arguments,
     scalar_type,
+    write_result,
 )
 from bpls_fast.cuda.kernels.rows import check_finite
 from bpls_fast.kernels import NonFiniteError
-from bpls_fast.kernels.backend import on_device
 
 __all__ = ["cross", "gram"]
 
@@ -39,74 +41,113 @@ def gram(
     scale: Any = None,
     center: bool = False,
     sample_weight: Any = None,
+    out: Any = None,
+    check_finite: bool = True,
 ) -> Any:
     """Return AᵀWA, and with B also AᵀWB, float64."""
-    if center:
-        return _centred(A, B, bias, scale, sample_weight)
     rows, weight = checked_rows(A, "A"), checked_weight(sample_weight, A)
     targets = None if B is None else checked_targets(B, rows, "B")
-    width = rows.shape[1] + bias
-    G = zeros((width, width))
-    C = None if targets is None else zeros((width, targets.shape[1]))
-    for place, block in device_blocks(rows):
-        w = None if weight is None else weight[place]
-        _add_products(block, block, w, G, bias, bias, symmetric=True)
-        if C is not None and targets is not None:
-            _add_products(block, targets[place], w, C, bias, 0, symmetric=False)
-    threads = products.ADD_UP_THREADS
-    tiles = -(-width // threads[0])
-    runtime.launch(products.mirror_kernel(threads), (tiles, tiles), threads, G.data)
     factors = _column_factors(scale, rows.shape[1], bias)
+    width = rows.shape[1] + bias
+    shapes = [(width, width), *([] if targets is None else [(width, targets.shape[1])])]
+    outs = _outs(out, shapes, {"A": A, "B": B, "sample_weight": sample_weight})
+    if center:
+        sums: list[Any] = _centred(rows, targets, weight, bias, check_finite)
+    else:
+        sums = _sums(rows, targets, weight, bias, check_finite)
     if factors is not None:
-        G *= factors
-        G *= factors[:, np.newaxis]
-        if C is not None:
-            C *= factors[:, np.newaxis]
-    _check_sums([G] if C is None else [G, C], {"A": rows, "B": targets})
-    if C is None:
-        return like_arguments(G, A, sample_weight)
-    return like_arguments(G, A, B, sample_weight), like_arguments(C, A, B, sample_weight)
+        sums[0] *= factors
+        for total in sums:
+            total *= factors[:, np.newaxis]
+        if check_finite:
+            _check_sums(sums, {"A": rows, "B": targets})
+    results = [
+        write_result(total, given, A, B, sample_weight)
+        for total, given in zip(sums, outs, strict=True)
+    ]
+    return results[0] if B is None else tuple(results)
 
 
 def cross(
-    A: Any, D: Any, *, bias: bool = False, scale: Any = None, sample_weight: Any = None
+    A: Any,
+    D: Any,
+    *,
+    bias: bool = False,
+    scale: Any = None,
+    sample_weight: Any = None,
+    out: Any = None,
+    check_finite: bool = True,
 ) -> Any:
     """Return AᵀWD, float64."""
     rows, weight = checked_rows(A, "A"), checked_weight(sample_weight, A)
     targets = checked_targets(D, rows, "D")
-    C = zeros((rows.shape[1] + bias, targets.shape[1]))
+    factors = _column_factors(scale, rows.shape[1], bias)
+    shape = (rows.shape[1] + bias, targets.shape[1])
+    _outs(out, [shape], {"A": A, "D": D, "sample_weight": sample_weight})
+    C = zeros(shape)
     for place, block in device_blocks(rows):
         w = None if weight is None else weight[place]
         _add_products(block, targets[place], w, C, bias, 0, symmetric=False)
-    factors = _column_factors(scale, rows.shape[1], bias)
     if factors is not None:
         C *= factors[:, np.newaxis]
-    _check_sums([C], {"A": rows, "D": targets})
-    return like_arguments(C, A, D, sample_weight)
+    if check_finite:
+        _check_sums([C], {"A": rows, "D": targets})
+    return write_result(C, out, A, D, sample_weight)
 
 
-def _centred(A: Any, B: Any, bias: bool, scale: Any, sample_weight: Any) -> Any:
+def _outs(out: Any, shapes: Sequence[tuple[int, ...]], arguments: dict[str, Any]) -> list[Any]:
+    """Check `out`, an array or, where there are two results, a tuple; return one, or None, for each result."""
+    if out is None:
+        return [None] * len(shapes)
+    if len(shapes) == 1:
+        given = {"out": out}
+    elif isinstance(out, tuple) and len(out) == 2:
+        given = {"out[0]": out[0], "out[1]": out[1]}
+        check_apart(out[1], "out[1]", **{"out[0]": out[0]})
+    else:
+        raise TypeError(
+            f"out is a {type(out).__name__}; expected None or a tuple of two arrays, (G, C)"
+        )
+    for (name, array), shape in zip(given.items(), shapes, strict=True):
+        check_apart(checked_out(array, shape, np.float64, name), name, **arguments)
+    return list(given.values())
+
+
+def _sums(
+    A: Array | HostRows, B: Array | None, weight: Array | None, bias: bool, finite: bool
+) -> list[Array]:
+    """Return G, and with B also C, before they are scaled."""
+    width = A.shape[1] + bias
+    G = zeros((width, width))
+    C = None if B is None else zeros((width, B.shape[1]))
+    for place, block in device_blocks(A):
+        w = None if weight is None else weight[place]
+        _add_products(block, block, w, G, bias, bias, symmetric=True)
+        if C is not None and B is not None:
+            _add_products(block, B[place], w, C, bias, 0, symmetric=False)
+    threads = products.ADD_UP_THREADS
+    tiles = -(-width // threads[0])
+    runtime.launch(products.mirror_kernel(threads), (tiles, tiles), threads, G.data)
+    sums = [G] if C is None else [G, C]
+    if finite:
+        _check_sums(sums, {"A": A, "B": B})
+    return sums
+
+
+def _centred(
+    A: Array | HostRows, B: Array | None, weight: Array | None, bias: bool, finite: bool
+) -> list[NDArray[np.float64]]:
     """Centre the finished sums on the host: they are small."""
-    sums = gram(A, B, bias=True, sample_weight=sample_weight)
-    G, C = (np.asarray(sums), None) if B is None else map(np.asarray, sums)
+    G, *others = [np.asarray(total) for total in _sums(A, B, weight, True, finite)]
     n = len(G) - 1
     if G[n, n] > 0:
         mean = G[:n, n] / G[n, n]
-        if C is not None:
+        for C in others:
             C[:n] -= np.outer(mean, C[n])
         G[:n, :n] -= np.outer(mean, G[n, :n])
         G[:n, :n] = np.triu(G[:n, :n]) + np.triu(G[:n, :n], 1).T
         G[:n, n] = G[n, :n] = 0.0
-    factors = _column_factors(scale, n, True)
-    if factors is None:
-        factors = np.ones(n + 1)
-    G = G * np.outer(factors, factors)
-    G = G[: n + bias, : n + bias].copy()
-    given = any(map(on_device, (A, B, sample_weight)))
-    if C is None:
-        return asarray(G) if given else G
-    C = (C * factors[:, np.newaxis])[: n + bias]
-    return (asarray(G), asarray(C)) if given else (G, C)
+    return [G[: n + bias, : n + bias].copy(), *(C[: n + bias] for C in others)]
 
 
 def _add_products(
@@ -168,7 +209,7 @@ def _column_factors(scale: Any, n: int, bias: bool) -> NDArray[np.float64] | Non
     return factors
 
 
-def _check_sums(sums: list[Array], operands: dict[str, Array | HostRows | None]) -> None:
+def _check_sums(sums: list[Any], operands: dict[str, Array | HostRows | None]) -> None:
     """Raise if sums are not finite; the message names the operand that is the cause."""
     for total in sums:
         try:

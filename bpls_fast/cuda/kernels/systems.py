@@ -8,26 +8,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.cuda import libraries, runtime
-from bpls_fast.cuda.array import Array, asarray, empty, rows_to_device, zeros
+from bpls_fast.cuda.array import Array, asarray, empty, zeros
 from bpls_fast.cuda.device import systems
-from bpls_fast.cuda.kernels.arguments import checked_floats, like_arguments
+from bpls_fast.cuda.kernels.arguments import (
+    check_apart,
+    checked_floats,
+    checked_out,
+    checked_rows,
+    checked_targets,
+    write_result,
+)
 from bpls_fast.cuda.kernels.products import gram
 from bpls_fast.cuda.kernels.rows import check_finite
 
 __all__ = ["solve", "solve_batched", "solve_layer"]
 
 
-def solve(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
+def solve(
+    G: Any,
+    C: Any,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    out: Any = None,
+    check_finite: bool = True,
+) -> Any:
     """Solve (G + ridge·I) W = C for W, float64; the upper triangle of G is used."""
     g, c = checked_floats(G, "G", 2), checked_floats(C, "C", 2)
-    W = _solve(_batch(g), _batch(c), eps, relative, single=True)
-    return like_arguments(W.reshape(*W.shape[1:]), G, C)
+    check_apart(checked_out(out, c.shape, np.float64), G=G, C=C)
+    W = _solve(_batch(g), _batch(c), eps, relative, check_finite, single=True)
+    return write_result(W.reshape(*W.shape[1:]), out, G, C)
 
 
-def solve_batched(G: Any, C: Any, *, eps: float = 1e-6, relative: bool = True) -> Any:
+def solve_batched(
+    G: Any,
+    C: Any,
+    *,
+    eps: float = 1e-6,
+    relative: bool = True,
+    out: Any = None,
+    check_finite: bool = True,
+) -> Any:
     """Solve (G[k] + ridge[k]·I) W[k] = C[k] for W, float64; a small system takes one block of threads."""
-    W = _solve(checked_floats(G, "G", 3), checked_floats(C, "C", 3), eps, relative, single=False)
-    return like_arguments(W, G, C)
+    g, c = checked_floats(G, "G", 3), checked_floats(C, "C", 3)
+    check_apart(checked_out(out, c.shape, np.float64), G=G, C=C)
+    W = _solve(g, c, eps, relative, check_finite, single=False)
+    return write_result(W, out, G, C)
 
 
 def solve_layer(
@@ -38,13 +64,20 @@ def solve_layer(
     eps: float = 1e-6,
     relative: bool = True,
     sample_weight: Any = None,
+    out: Any = None,
+    check_finite: bool = True,
 ) -> Any:
     """Return the least-squares solution of A W = B: `gram` and `solve`."""
-    G, C = gram(rows_to_device(A), B, bias=bias, sample_weight=sample_weight)
-    return like_arguments(solve(G, C, eps=eps, relative=relative), A, B, sample_weight)
+    rows = checked_rows(A, "A")
+    targets = checked_targets(B, rows, "B")
+    given = checked_out(out, (rows.shape[1] + bias, targets.shape[1]), np.float64)
+    check_apart(given, A=A, B=B, sample_weight=sample_weight)
+    sums = gram(rows, targets, bias=bias, sample_weight=sample_weight, check_finite=check_finite)
+    W = solve(*sums, eps=eps, relative=relative, check_finite=check_finite)
+    return write_result(W, out, A, B, sample_weight)
 
 
-def _solve(G: Array, C: Array, eps: float, relative: bool, *, single: bool) -> Array:
+def _solve(G: Array, C: Array, eps: float, relative: bool, finite: bool, *, single: bool) -> Array:
     count, n, width = G.shape
     if n != width or n == 0:
         raise ValueError(f"G is {n} x {width}; expected a square matrix")
@@ -54,8 +87,9 @@ def _solve(G: Array, C: Array, eps: float, relative: bool, *, single: bool) -> A
         raise TypeError(f"eps is a {type(eps).__name__}; expected a number")
     if not (np.isfinite(eps) and eps >= 0):
         raise ValueError(f"eps is {eps!r}; expected a finite number >= 0")
-    check_finite(G, "G")
-    check_finite(C, "C")
+    if finite:
+        check_finite(G, "G")
+        check_finite(C, "C")
     m = C.shape[2]
     if count == 0 or m == 0:
         return zeros((count, n, m))
