@@ -29,6 +29,7 @@ CASES = [
     *(gram_case(dtype, ROWS, images.PIXELS, of_images=True) for dtype in DTYPES),
     gram_case("uint8", ROWS // 12, images.PIXELS),
     gram_case("uint8", ROWS, 100),
+    gram_case("uint8", ROWS // 60, 256),
     gram_case("float32", ROWS, 100),
     gram_case("float32", ROWS, 60),
     gram_case("float32", 32, 8, bare=True),

@@ -218,11 +218,12 @@ def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, dtype, weighte
 # of 255 leave the integers of float32 there.
 @pytest.mark.parametrize("rows", [33_026, 65_793, 65_794, 66_052, 70_000, 70_001])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_uint8_gram_of_all_255s_is_the_integer_answer(rows, order, n_threads):
-    A = np.full((rows, 3), 255, np.uint8, order=order)
-    expected = np.full((4, 4), 255.0 * 255.0 * rows)
-    expected[3, :3] = expected[:3, 3] = 255.0 * rows
-    expected[3, 3] = rows
+@pytest.mark.parametrize("columns", [3, 20])
+def test_uint8_gram_of_all_255s_is_the_integer_answer(rows, columns, order, n_threads):
+    A = np.full((rows, columns), 255, np.uint8, order=order)
+    expected = np.full((columns + 1, columns + 1), 255.0 * 255.0 * rows)
+    expected[-1] = expected[:, -1] = 255.0 * rows
+    expected[-1, -1] = rows
     assert same_bits(bf.gram(A, bias=True, n_threads=n_threads), expected)
 
 
