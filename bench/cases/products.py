@@ -111,6 +111,7 @@ def gram_case(
         else {},
         make_error=gram_error,
         tolerance=1e-12 if dtype == "float64" else 1e-4,
+        summed=rows,
         operations=0 if of_images else rows * cols * cols,
         arithmetic=dtype,
         exact=dtype == "uint8",
@@ -170,6 +171,7 @@ def cross_case(
         others={"numpy": numpy_cross, "scipy": scipy_cross, "torch": torch_cross},
         make_error=cross_error,
         tolerance=1e-4,
+        summed=rows,
         operations=0 if of_images else 2 * rows * cols * outputs,
         arithmetic="float64" if dtype == "float64" else "float32",
     )

@@ -50,10 +50,9 @@ struct PanelLayout {
     std::size_t count(std::size_t columns) const noexcept { return (columns + width - 1) / width; }
     std::size_t size(std::size_t columns) const noexcept { return count(columns) * bytes; }
     std::size_t padded(std::size_t columns) const noexcept { return count(columns) * width; }
-    // The place of the first column of a symmetric product. The first panel, which meets few tiles, is left partly empty
-    // instead of the last one, which meets all.
-    std::size_t first_place(std::size_t columns) const noexcept {
-        constexpr std::size_t multiple = kernels::max_lanes;  // as tiles and vectors of double need
+    // The place of the first column of a symmetric product, a multiple of `multiple`. The first panel, which meets few tiles, is
+    // left partly empty instead of the last one, which meets all.
+    std::size_t first_place(std::size_t columns, std::size_t multiple) const noexcept {
         return (padded(columns) - columns) / multiple * multiple;
     }
     // The first element of column `at` of the panels.

@@ -28,8 +28,59 @@ constexpr std::size_t outer_block = 240;   // rows that are updated with all row
 constexpr std::size_t chunk_columns = 48;  // columns of a step
 // Steps wait for each other: a second thread pays only from this multiple of the usual work on.
 constexpr double waiting = 8;
+// The most unknowns of a system whose matrix stays in the first cache: it is factored as one block.
+constexpr std::size_t small_unknowns = 64;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
 static_assert(chunk_columns % block == 0);
+
+// Whether a system of n unknowns and m right-hand sides is too little work for a second thread.
+bool is_for_one_thread(std::size_t n, std::size_t m) noexcept {
+    const double multiply_adds = static_cast<double>(n * n) * static_cast<double>(n / 6 + m);
+    return multiply_adds < waiting * parallel_threshold;
+}
+
+// Computes the diagonal of G with the ridge, and the floor of each pivot. Returns the ridge.
+double add_ridge(const ConstMatrix& G, const Ridge& ridge, double* diagonal,
+                 double* floor) noexcept {
+    const std::size_t n = G.rows;
+    table().dense_f64.copy_rows[G.dtype](G.data, G.row_stride + G.col_stride, G.col_stride, n, 1,
+                                         diagonal, 1);
+    double shift = ridge.eps;
+    if (ridge.relative) {
+        double mean = 0;
+        for (std::size_t i = 0; i < n; ++i) mean += diagonal[i] / static_cast<double>(n);
+        shift *= mean;
+    }
+    // A pivot below the rounding error of its sums carries no information.
+    const double noise = pivot_noise(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        diagonal[i] += shift;
+        floor[i] = std::max(0.0, noise * diagonal[i]);
+    }
+    return shift;
+}
+
+// Solves a system of at most small_unknowns unknowns in memory on the stack, or returns where that failed and leaves W alone.
+std::optional<FailedPivot> solve_small(const ConstMatrix& G, const ConstMatrix& C,
+                                       const Ridge& ridge, double* W) noexcept {
+    const auto& triangular = table().triangular;
+    const auto& copy_rows = table().dense_f64.copy_rows;
+    const std::size_t n = G.rows, m = C.cols;
+    const auto size = static_cast<int>(n);
+    alignas(cache_line) double U[small_unknowns * small_unknowns];
+    double diagonal[small_unknowns], floor[small_unknowns];
+    const double shift = add_ridge(G, ridge, diagonal, floor);
+    copy_rows[G.dtype](G.data, G.row_stride, G.col_stride, n, n, U, small_unknowns);
+    for (std::size_t i = 0; i < n; ++i) U[i * small_unknowns + i] = diagonal[i];
+    constexpr auto stride = static_cast<std::ptrdiff_t>(small_unknowns);
+    if (const int pivot = triangular.factor(U, stride, size, floor); pivot < size)
+        return FailedPivot{static_cast<std::size_t>(pivot), n, U[pivot * stride + pivot], shift};
+    copy_rows[C.dtype](C.data, C.row_stride, C.col_stride, n, m, W, m);
+    const auto columns = static_cast<std::ptrdiff_t>(m);
+    triangular.solve_lower(U, stride, size, W, columns, static_cast<int>(m));
+    triangular.solve_upper(U, stride, size, W, columns, static_cast<int>(m));
+    return std::nullopt;
+}
 
 // Memory for systems of n unknowns and m right-hand sides, and their solution, one at a time.
 class Workspace {
@@ -55,10 +106,8 @@ class Workspace {
     // Solves the system into W, or returns where that failed and leaves W alone.
     std::optional<FailedPivot> solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge,
                                      double* W, int n_threads) {
-        const double multiply_adds =
-            static_cast<double>(n_ * n_) * static_cast<double>(n_ / 6 + m_);
-        if (multiply_adds < waiting * parallel_threshold) n_threads = 1;
-        const double shift = add_ridge(G, ridge);
+        if (is_for_one_thread(n_, m_)) n_threads = 1;
+        const double shift = add_ridge(G, ridge, diagonal_.data(), floor_.data());
         begin();
         // After the factorization right-hand sides have nothing in common: each thread takes some of them.
         const auto lanes = static_cast<std::size_t>(product_.lanes);
@@ -96,24 +145,6 @@ class Workspace {
         const std::size_t blocks = outer / outer_block;
         const std::size_t not_kept = outer_block / layout_.width * (blocks * (blocks - 1) / 2);
         return blocks * layout_.count(n_ + m_) - not_kept;
-    }
-
-    double add_ridge(const ConstMatrix& G, const Ridge& ridge) noexcept {
-        table().dense_f64.copy_rows[G.dtype](G.data, G.row_stride + G.col_stride, G.col_stride, n_,
-                                             1, diagonal_.data(), 1);
-        double shift = ridge.eps;
-        if (ridge.relative) {
-            double mean = 0;
-            for (const double entry : diagonal_) mean += entry / static_cast<double>(n_);
-            shift *= mean;
-        }
-        // A pivot below the rounding error of its sums carries no information.
-        const double noise = pivot_noise(n_);
-        for (std::size_t i = 0; i < n_; ++i) {
-            diagonal_[i] += shift;
-            floor_[i] = std::max(0.0, noise * diagonal_[i]);
-        }
-        return shift;
     }
 
     // ---- the factor
@@ -324,9 +355,11 @@ NotPositiveDefinite::NotPositiveDefinite(std::size_t pivot_, std::size_t size, d
 void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
            int n_threads) {
     check_shapes(G, C);
-    Workspace workspace(G.rows, C.cols);
-    if (const auto failed = workspace.solve(G, C, ridge, W, threads_for_call(n_threads)))
-        throw failed->error();
+    const auto failed =
+        G.rows <= small_unknowns && is_for_one_thread(G.rows, C.cols)
+            ? solve_small(G, C, ridge, W)
+            : Workspace(G.rows, C.cols).solve(G, C, ridge, W, threads_for_call(n_threads));
+    if (failed) throw failed->error();
 }
 
 void solve_layer(const ConstMatrix& A, const ConstMatrix& B, const GramOptions& options,

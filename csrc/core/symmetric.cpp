@@ -27,19 +27,16 @@ struct Extremes {
     }
 };
 
-// A block of a matrix as row-major double: read in place if possible, otherwise a copy, zero beyond the matrix.
+// A block of a matrix as row-major double: read in place if possible, otherwise a copy.
 class Block {
  public:
-    Block(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept {
-        const std::size_t rows = std::min(block, matrix.rows - row);
-        const std::size_t cols = std::min(block, matrix.cols - col);
-        if (matrix.dtype == DType::f64 && readable_in_place(matrix) && rows == block &&
-            cols == block) {
+    Block(const ConstMatrix& matrix, std::size_t row, std::size_t col) noexcept
+        : rows(std::min(block, matrix.rows - row)), cols(std::min(block, matrix.cols - col)) {
+        if (matrix.dtype == DType::f64 && readable_in_place(matrix)) {
             values = reinterpret_cast<const double*>(matrix.at(row, col));
             stride = matrix.row_stride / size_of(DType::f64);
             return;
         }
-        std::fill_n(copy_, block * block, 0.0);
         table().dense_f64.copy_rows[matrix.dtype](matrix.at(row, col), matrix.row_stride,
                                                   matrix.col_stride, rows, cols, copy_, block);
         values = copy_;
@@ -48,6 +45,8 @@ class Block {
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 
+    std::size_t rows;
+    std::size_t cols;
     const double* values;
     std::ptrdiff_t stride;
 
@@ -56,7 +55,7 @@ class Block {
 };
 
 // Up to this many rows pairs are compared one by one: a block costs more than they do.
-constexpr std::size_t few_rows = 16;
+constexpr std::size_t few_rows = 8;
 
 template <class T>
 Extremes compare_pairs(const ConstMatrix& matrix) noexcept {
@@ -86,9 +85,10 @@ Extremes compare_blocks(const ConstMatrix& matrix, int n_threads) {
         for (std::size_t col = row; col < blocks; ++col) {
             const Block upper(matrix, row * block, col * block);
             const auto compare = [&](const Block& lower) noexcept {
-                mine.finite &= table().triangular.compare_mirrored(upper.values, upper.stride,
-                                                                   lower.values, lower.stride,
-                                                                   mine.largest, mine.difference);
+                mine.finite &= table().triangular.compare_mirrored(
+                    upper.values, upper.stride, lower.values, lower.stride,
+                    static_cast<int>(upper.rows), static_cast<int>(upper.cols), row == col,
+                    mine.largest, mine.difference);
             };
             if (row == col)
                 compare(upper);

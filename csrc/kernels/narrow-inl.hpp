@@ -75,7 +75,7 @@ void grouped(const typename V::Scalar* left, int left_columns, const typename V:
 
 // ---- at least a vector of columns on the right side
 
-template <class V, int mr, int nv>
+template <class V, int mr, int nv, bool stores>
 void strided_tile(const typename V::Scalar* left, std::ptrdiff_t left_stride,
                   const typename V::Scalar* right, std::ptrdiff_t right_stride, std::ptrdiff_t last,
                   int rows, double* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
@@ -100,7 +100,11 @@ void strided_tile(const typename V::Scalar* left, std::ptrdiff_t left_stride,
 #pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
-        for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
+        for (int j = 0; j < nv; ++j)
+            if constexpr (stores)
+                sum[i][j].store(out + i * stride + j * V::lanes);
+            else
+                sum[i][j].add_to(out + i * stride + j * V::lanes);
 }
 
 // ---- one to four columns on the left side
@@ -164,7 +168,14 @@ constexpr Narrow<typename V::Scalar> narrow() noexcept {
         nv,
         quarter,
         {&grouped<V, sums(1)>, &grouped<V, sums(2)>, &grouped<V, sums(3)>, &grouped<V, sums(4)>},
-        {&strided_tile<V, mr, 1>, &strided_tile<V, mr, 2>, &strided_tile<V, mr, nv>},
+        {&strided_tile<V, mr, 1, false>, &strided_tile<V, mr, 2, false>,
+         &strided_tile<V, mr, nv, false>},
+        {&strided_tile<V, mr / 2, 1, false>, &strided_tile<V, mr / 2, 2, false>,
+         &strided_tile<V, mr / 2, nv, false>},
+        {&strided_tile<V, mr, 1, true>, &strided_tile<V, mr, 2, true>,
+         &strided_tile<V, mr, nv, true>},
+        {&strided_tile<V, mr / 2, 1, true>, &strided_tile<V, mr / 2, 2, true>,
+         &strided_tile<V, mr / 2, nv, true>},
         {&thin_product<V, 1>, &thin_product<V, 2>, &thin_product<V, 3>, &thin_product<V, 4>}};
 }
 

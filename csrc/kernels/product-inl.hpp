@@ -143,10 +143,12 @@ void merge_bits(const unsigned char* bytes, std::size_t count, unsigned char* se
 
 // ---- register tiles
 
-// Sums mr x (nv vectors) products in registers and adds them, or their negatives, to `out`. Panels are nr columns wide. Step k
-// uses element step(k).
-template <class V, int mr, int nr, int nv, bool minus, class Step>
-inline void add_products(const unsigned char* left, const unsigned char* right,
+// What a tile does with its sums: it adds them to `out`, subtracts them from it, or stores them there.
+enum class Sums { added, subtracted, stored };
+
+// Sums mr x (nv vectors) products in registers and moves them to `out`. Panels are nr columns wide. Step k uses element step(k).
+template <class V, int mr, int nr, int nv, Sums moved, class Step>
+inline void sum_products(const unsigned char* left, const unsigned char* right,
                          std::ptrdiff_t right_stride, Step step, int steps, void* sums,
                          std::ptrdiff_t stride, const unsigned char* prefetch_at,
                          std::ptrdiff_t prefetch_stride) noexcept {
@@ -170,7 +172,7 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
             const V y = V::broadcast(a[i]);
 #pragma GCC unroll 12
             for (int j = 0; j < nv; ++j) {
-                if constexpr (minus)
+                if constexpr (moved == Sums::subtracted)
                     sum[i][j] = neg_mul_add(y, x[j], sum[i][j]);
                 else
                     sum[i][j].multiply_add(y, x[j]);
@@ -181,15 +183,19 @@ inline void add_products(const unsigned char* left, const unsigned char* right,
 #pragma GCC unroll 16
     for (int i = 0; i < mr; ++i)
 #pragma GCC unroll 12
-        for (int j = 0; j < nv; ++j) sum[i][j].add_to(out + i * stride + j * V::lanes);
+        for (int j = 0; j < nv; ++j)
+            if constexpr (moved == Sums::stored)
+                sum[i][j].store(out + i * stride + j * V::lanes);
+            else
+                sum[i][j].add_to(out + i * stride + j * V::lanes);
 }
 
-template <class V, int mr, int nr, int nv, bool minus = false>
+template <class V, int mr, int nr, int nv, Sums moved = Sums::added>
 void tile(const unsigned char* left, const unsigned char* right, std::ptrdiff_t right_stride,
           int steps, void* out, std::ptrdiff_t stride, const unsigned char* prefetch_at,
           std::ptrdiff_t prefetch_stride) noexcept {
     const auto every = [](int k) noexcept { return std::ptrdiff_t(k); };
-    add_products<V, mr, nr, nv, minus>(left, right, right_stride, every, steps, out, stride,
+    sum_products<V, mr, nr, nv, moved>(left, right, right_stride, every, steps, out, stride,
                                        prefetch_at, prefetch_stride);
 }
 
@@ -198,8 +204,8 @@ void listed_tile(const unsigned char* left, const unsigned char* right, std::ptr
                  const int* nonzero, int count, void* out, std::ptrdiff_t stride,
                  const unsigned char* prefetch_at, std::ptrdiff_t prefetch_stride) noexcept {
     const auto listed = [nonzero](int k) noexcept { return std::ptrdiff_t(nonzero[k]); };
-    add_products<V, mr, nr, nv, false>(left, right, right_stride, listed, count, out, stride,
-                                       prefetch_at, prefetch_stride);
+    sum_products<V, mr, nr, nv, Sums::added>(left, right, right_stride, listed, count, out, stride,
+                                             prefetch_at, prefetch_stride);
 }
 
 template <class V>
@@ -283,15 +289,6 @@ constexpr Panels integer_panels() noexcept {
             })};
 }
 
-// A tile with fewer columns on the left, for the remainder. Small tiles leave a small remainder and have none.
-template <class V, int mr, int nr, int nv, int quarters>
-constexpr Tile narrow_tile() noexcept {
-    if constexpr (nv == 1 && mr >= 8)
-        return &tile<V, mr / 4 * quarters, nr, nv>;
-    else
-        return nullptr;
-}
-
 template <class V, int mr, int nv, int left_offset>
 constexpr Product product(const Panels& panels) noexcept {
     constexpr int nr = nv * V::lanes;
@@ -302,8 +299,10 @@ constexpr Product product(const Panels& panels) noexcept {
             std::is_same_v<typename V::Sum, std::int32_t>,
             left_offset,
             {&tile<V, mr, nr, 1>, &tile < V, mr, nr, nv < 2 ? 1 : 2 >, &tile<V, mr, nr, nv>},
-            {narrow_tile<V, mr, nr, nv, 1>(), narrow_tile<V, mr, nr, nv, 2>(),
-             narrow_tile<V, mr, nr, nv, 3>()},
+            {&tile<V, mr, nr, 1, Sums::stored>, &tile < V, mr, nr, nv < 2 ? 1 : 2, Sums::stored >,
+             &tile<V, mr, nr, nv, Sums::stored>},
+            {&tile<V, mr / 2, nr, 1>, &tile < V, mr / 2, nr, nv < 2 ? 1 : 2 >,
+             &tile<V, mr / 2, nr, nv>},
             {&listed_tile<V, mr, nr, 1>, &listed_tile < V, mr, nr, nv < 2 ? 1 : 2 >,
              &listed_tile<V, mr, nr, nv>},
             &nonzero_steps<V>,

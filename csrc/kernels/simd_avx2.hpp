@@ -174,6 +174,10 @@ struct F32 {
     static F32 broadcast(float x) noexcept { return {_mm256_set1_ps(x)}; }
     static F32 load(const float* p) noexcept { return {_mm256_loadu_ps(p)}; }
     void store(float* p) const noexcept { _mm256_storeu_ps(p, v); }
+    void store(double* p) const noexcept {
+        F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))}.store(p);
+        F64{_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}.store(p + 4);
+    }
     void multiply_add(F32 a, F32 b) noexcept { v = _mm256_fmadd_ps(a.v, b.v, v); }
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtps_pd(_mm256_castps256_ps128(v))}.add_to(p);
@@ -299,6 +303,9 @@ struct I16Pairs {
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtepi32_pd(_mm256_castsi256_si128(v))}.add_to(p);
         F64{_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))}.add_to(p + 4);
+    }
+    void store(std::int32_t* p) const noexcept {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
     }
     void add_to(std::int32_t* p) const noexcept {
         auto* const to = reinterpret_cast<__m256i*>(p);

@@ -177,6 +177,10 @@ struct F32 {
     static F32 broadcast(float x) noexcept { return {_mm512_set1_ps(x)}; }
     static F32 load(const float* p) noexcept { return {_mm512_loadu_ps(p)}; }
     void store(float* p) const noexcept { _mm512_storeu_ps(p, v); }
+    void store(double* p) const noexcept {
+        F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.store(p);
+        F64{_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))}.store(p + 8);
+    }
     void multiply_add(F32 a, F32 b) noexcept { v = _mm512_fmadd_ps(a.v, b.v, v); }
     void add_to(double* p) const noexcept {
         F64{_mm512_cvtps_pd(_mm512_castps512_ps256(v))}.add_to(p);
@@ -297,6 +301,7 @@ struct I32Sums {
         F64{_mm512_cvtepi32_pd(_mm512_castsi512_si256(v))}.add_to(p);
         F64{_mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(v, 1))}.add_to(p + 8);
     }
+    void store(std::int32_t* p) const noexcept { _mm512_storeu_si512(p, v); }
     void add_to(std::int32_t* p) const noexcept {
         _mm512_storeu_si512(p, _mm512_add_epi32(_mm512_loadu_si512(p), v));
     }

@@ -119,6 +119,10 @@ struct Vector {
         return r;
     }
     void store(T* p) const noexcept { memcpy(p, &v, sizeof v); }
+    template <class S>
+    void store(S* p) const noexcept {
+        for (int i = 0; i < lanes; ++i) p[i] = S(v[i]);
+    }
     // this += a * b
     void multiply_add(Vector a, Vector b) noexcept { v = v + a.v * b.v; }
     void add_to(double* p) const noexcept {

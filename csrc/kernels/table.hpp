@@ -104,12 +104,14 @@ inline constexpr int no_diagonal = -(1 << 20);
 // A product of packed panels in one arithmetic.
 struct Product {
     Panels panels;
-    int mr;                  // columns of the left side in a tile: all of a panel, or some
-    int lanes;               // columns of the right side in a vector
-    bool integer_sums;       // of at most integer_sum_rows rows
-    double left_offset;      // that tiles expect subtracted from every value of their left side
-    Tile tile[max_vectors];  // by the number of vectors of columns, minus one
-    Tile narrow[3];          // with 1/4, 1/2 and 3/4 of mr columns; null if mr is small
+    int mr;                   // columns of the left side in a tile: all of a panel, or some
+    int lanes;                // columns of the right side in a vector
+    bool integer_sums;        // of at most integer_sum_rows rows
+    double left_offset;       // that tiles expect subtracted from every value of their left side
+    Tile tile[max_vectors];   // by the number of vectors of columns, minus one
+    Tile first[max_vectors];  // the same, for the first rows: their sums are not added but stored
+    Tile
+        half[max_vectors];  // the same for mr / 2 columns of the left side, and sums that are added
     ListedTile listed[max_vectors];
     FindNonzeroSteps nonzero_steps;
     ColumnSums column_sums;
@@ -147,6 +149,10 @@ struct Narrow {
                           std::ptrdiff_t stride, const unsigned char* prefetch_at,
                           std::ptrdiff_t prefetch_stride) noexcept;
     Tile tile[max_vectors];  // by the number of vectors, minus one
+    Tile half[max_vectors];  // the same for mr / 2 columns i
+    // The same for the first rows: their sums are not added but stored.
+    Tile first[max_vectors];
+    Tile first_half[max_vectors];
 
     // out[i * stride + j] += Σ_k left[k, i] · right[k, j] for one to four columns i and any number of columns j. `sums` has room for
     // as many values as `out`, and `stride` for whole vectors.
@@ -267,11 +273,12 @@ struct Triangular {
                         std::ptrdiff_t B_stride, int cols) noexcept;
     // Like the tiles of the product of double, but they subtract.
     Tile subtract[max_vectors];
-    // Raises `largest` to the largest magnitude of two blocks of mirrored_block rows and columns, and `difference` to the
-    // largest difference between upper[i, j] and lower[j, i]. Returns false if one of the differences is not finite.
+    // Raises `largest` to the largest magnitude of two blocks, of `rows` x `cols` and `cols` x `rows`, and `difference` to the
+    // largest difference between upper[i, j] and lower[j, i]. Returns false if one of the differences is not finite. With
+    // `diagonal` both are one block, whose upper triangle meets all of it.
     bool (*compare_mirrored)(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
-                             std::ptrdiff_t lower_stride, double& largest,
-                             double& difference) noexcept;
+                             std::ptrdiff_t lower_stride, int rows, int cols, bool diagonal,
+                             double& largest, double& difference) noexcept;
     // lower[j, i] = upper[i, j] for mirrored_block rows and columns.
     void (*copy_mirrored)(const double* upper, std::ptrdiff_t upper_stride, double* lower,
                           std::ptrdiff_t lower_stride) noexcept;

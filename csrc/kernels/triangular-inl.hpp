@@ -1,4 +1,4 @@
-// Triangular kernels on row-major double, shared by all levels. Every inner loop runs along a row, where it vectorises.
+// Triangular kernels on row-major double, shared by all levels. Vectors run along rows.
 #pragma once
 
 #include <math.h>
@@ -12,34 +12,47 @@
 namespace bpls::kernels {
 namespace {
 
-// y -= Σ_t f(t) · x(t) over [0, count) for t in [begin, end): four rows at a time, so that y is read and written less.
-template <class F, class X>
-inline void subtract(double* y, int begin, int end, F&& f, X&& x, int count) noexcept {
-    int t = begin;
-    for (; t + 4 <= end; t += 4) {
-        const double f0 = f(t), f1 = f(t + 1), f2 = f(t + 2), f3 = f(t + 3);
-        const double *x0 = x(t), *x1 = x(t + 1), *x2 = x(t + 2), *x3 = x(t + 3);
-        for (int c = 0; c < count; ++c)
-            y[c] = (((y[c] - f0 * x0[c]) - f1 * x1[c]) - f2 * x2[c]) - f3 * x3[c];
+// Subtracts what the k rows above contribute to some vectors of row k, from column c on. The last one has `last` values.
+template <class V, int count>
+inline void subtract_above(double* A, std::ptrdiff_t stride, int k, int c, int last) noexcept {
+    const auto load = [=](const double* p, int j) noexcept {
+        return j < count - 1 || last == V::lanes ? V::load(p + j * V::lanes)
+                                                 : V::load_first(p + j * V::lanes, last, 0);
+    };
+    V y[count];
+    double* const row = A + k * stride + c;
+#pragma GCC unroll 4
+    for (int j = 0; j < count; ++j) y[j] = load(row, j);
+    for (int t = 0; t < k; ++t) {
+        const double* const above = A + t * stride;
+        const V f = V::broadcast(above[k]);
+#pragma GCC unroll 4
+        for (int j = 0; j < count; ++j) y[j] = neg_mul_add(f, load(above + c, j), y[j]);
     }
-    for (; t < end; ++t) {
-        const double f0 = f(t);
-        const double* x0 = x(t);
-        for (int c = 0; c < count; ++c) y[c] -= f0 * x0[c];
-    }
+#pragma GCC unroll 4
+    for (int j = 0; j < count; ++j)
+        if (j < count - 1 || last == V::lanes)
+            y[j].store(row + j * V::lanes);
+        else
+            y[j].store_first(row + j * V::lanes, last);
 }
 
-inline void divide(double* y, double f, int count) noexcept {
-    for (int c = 0; c < count; ++c) y[c] /= f;
-}
-
+template <class V>
 int factor(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept {
+    constexpr int lanes = V::lanes;
     for (int k = 0; k < size; ++k) {
-        double* row = A + k * stride + k;
-        const auto above = [=](int t) noexcept { return A + t * stride + k; };
-        subtract(row, 0, k, [=](int t) noexcept { return *above(t); }, above, size - k);
-        if (!(*row > floor[k])) return k;
-        divide(row, sqrt(*row), size - k);
+        double* const row = A + k * stride;
+        int c = k;
+        for (; c + 4 * lanes <= size; c += 4 * lanes) subtract_above<V, 4>(A, stride, k, c, lanes);
+        const int vectors = (size - c + lanes - 1) / lanes, last = size - c - (vectors - 1) * lanes;
+        if (vectors == 1) subtract_above<V, 1>(A, stride, k, c, last);
+        if (vectors == 2) subtract_above<V, 2>(A, stride, k, c, last);
+        if (vectors == 3) subtract_above<V, 3>(A, stride, k, c, last);
+        if (vectors == 4) subtract_above<V, 4>(A, stride, k, c, last);
+        if (!(row[k] > floor[k])) return k;
+        const double root = sqrt(row[k]), inverse = 1 / root;
+        for (c = k; c < size; ++c) row[c] *= inverse;
+        row[k] = root;
     }
     return size;
 }
@@ -68,57 +81,104 @@ inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& loa
     }
 }
 
-template <class V, class Load, class Store>
-inline void solve_columns(const double* U, std::ptrdiff_t stride, int size, Load&& load,
-                          Store&& store) noexcept {
-    int k = 0;
-    for (; k + 8 <= size; k += 8) solve_rows<V, 8>(U, stride, k, load, store);
-    for (; k < size; ++k) solve_rows<V, 1>(U, stride, k, load, store);
+// The same given the solved rows below.
+template <class V, int rows, class Load, class Store>
+inline void solve_rows_upwards(const double* U, std::ptrdiff_t stride, int k, int size, Load&& load,
+                               Store&& store) noexcept {
+    V y[rows];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) y[i] = load(k + i);
+    for (int t = k + rows; t < size; ++t) {
+        const V x = load(t);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i)
+            y[i] = neg_mul_add(V::broadcast(U[(k + i) * stride + t]), x, y[i]);
+    }
+#pragma GCC unroll 8
+    for (int i = rows - 1; i >= 0; --i) {
+        const double* u = U + k * stride + k + i;
+        y[i] = y[i] * V::broadcast(1 / u[i * stride]);
+        store(k + i, y[i]);
+#pragma GCC unroll 8
+        for (int above = 0; above < i; ++above)
+            y[above] = neg_mul_add(V::broadcast(u[above * stride]), y[i], y[above]);
+    }
+}
+
+// Calls solve(load, store) for every vector of columns of B.
+template <class V, class Solve>
+inline void each_vector(double* B, std::ptrdiff_t B_stride, int cols, Solve&& solve) noexcept {
+    for (; cols >= V::lanes; cols -= V::lanes, B += V::lanes)
+        solve([=](int t) noexcept { return V::load(B + t * B_stride); },
+              [=](int t, V y) noexcept { y.store(B + t * B_stride); });
+    if (cols > 0)
+        solve([=](int t) noexcept { return V::load_first(B + t * B_stride, cols, 0); },
+              [=](int t, V y) noexcept { y.store_first(B + t * B_stride, cols); });
 }
 
 template <class V>
 void solve_lower(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
-    for (; cols >= V::lanes; cols -= V::lanes, B += V::lanes)
-        solve_columns<V>(
-            U, stride, size, [=](int t) noexcept { return V::load(B + t * B_stride); },
-            [=](int t, V y) noexcept { y.store(B + t * B_stride); });
-    if (cols > 0)
-        solve_columns<V>(
-            U, stride, size,
-            [=](int t) noexcept { return V::load_first(B + t * B_stride, cols, 0); },
-            [=](int t, V y) noexcept { y.store_first(B + t * B_stride, cols); });
+    each_vector<V>(B, B_stride, cols, [=](auto load, auto store) noexcept {
+        int k = 0;
+        for (; k + 8 <= size; k += 8) solve_rows<V, 8>(U, stride, k, load, store);
+        // Rows on their own wait for each of their products.
+        if (size - k >= 4) solve_rows<V, 4>(U, stride, k, load, store), k += 4;
+        if (size - k >= 2) solve_rows<V, 2>(U, stride, k, load, store), k += 2;
+        if (size - k >= 1) solve_rows<V, 1>(U, stride, k, load, store);
+    });
 }
 
+template <class V>
 void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
-    const auto row = [=](int t) noexcept { return B + t * B_stride; };
-    for (int k = size - 1; k >= 0; --k) {
-        const double* u = U + k * stride;
-        subtract(row(k), k + 1, size, [=](int t) noexcept { return u[t]; }, row, cols);
-        divide(row(k), u[k], cols);
+    each_vector<V>(B, B_stride, cols, [=](auto load, auto store) noexcept {
+        int k = size;
+        for (; k >= 8; k -= 8) solve_rows_upwards<V, 8>(U, stride, k - 8, size, load, store);
+        if (k >= 4) solve_rows_upwards<V, 4>(U, stride, k - 4, size, load, store), k -= 4;
+        if (k >= 2) solve_rows_upwards<V, 2>(U, stride, k - 2, size, load, store), k -= 2;
+        if (k >= 1) solve_rows_upwards<V, 1>(U, stride, 0, size, load, store);
+    });
+}
+
+// One vector by one vector of compare_mirrored(). Rows and columns beyond `rows` and `cols` are zero.
+template <class V, bool whole>
+inline void compare_vectors(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
+                            std::ptrdiff_t lower_stride, int rows, int cols, V& top, V& apart,
+                            V& not_finite) noexcept {
+    const auto load = [](const double* p, int count) noexcept {
+        return whole ? V::load(p) : V::load_first(p, count < V::lanes ? count : V::lanes, 0);
+    };
+    V mirrored[V::lanes];
+#pragma GCC unroll 8
+    for (int k = 0; k < V::lanes; ++k)
+        mirrored[k] = whole || k < cols ? load(lower + k * lower_stride, rows) : V::zero();
+    V::transpose(mirrored);
+#pragma GCC unroll 8
+    for (int k = 0; k < V::lanes; ++k) {
+        const V x = whole || k < rows ? load(upper + k * upper_stride, cols) : V::zero();
+        const V between = x - mirrored[k];
+        top = larger(top, larger(magnitude(x), magnitude(mirrored[k])));
+        apart = larger(apart, magnitude(between));
+        not_finite = mul_add(between, V::zero(), not_finite);
     }
 }
 
 template <class V>
 bool compare_mirrored(const double* upper, std::ptrdiff_t upper_stride, const double* lower,
-                      std::ptrdiff_t lower_stride, double& largest, double& difference) noexcept {
+                      std::ptrdiff_t lower_stride, int rows, int cols, bool diagonal,
+                      double& largest, double& difference) noexcept {
     V top = V::broadcast(largest), apart = V::broadcast(difference), not_finite = V::zero();
-    for (int i = 0; i < mirrored_block; i += V::lanes)
-        for (int j = 0; j < mirrored_block; j += V::lanes) {
-            V mirrored[V::lanes];
-#pragma GCC unroll 8
-            for (int k = 0; k < V::lanes; ++k)
-                mirrored[k] = V::load(lower + (j + k) * lower_stride + i);
-            V::transpose(mirrored);
-#pragma GCC unroll 8
-            for (int k = 0; k < V::lanes; ++k) {
-                const V x = V::load(upper + (i + k) * upper_stride + j);
-                const V between = x - mirrored[k];
-                top = larger(top, larger(magnitude(x), magnitude(mirrored[k])));
-                apart = larger(apart, magnitude(between));
-                not_finite = mul_add(between, V::zero(), not_finite);
-            }
+    for (int i = 0; i < rows; i += V::lanes)
+        for (int j = diagonal ? i : 0; j < cols; j += V::lanes) {
+            const bool whole = i + V::lanes <= rows && j + V::lanes <= cols;
+            const double *x = upper + i * upper_stride + j, *y = lower + j * lower_stride + i;
+            if (whole)
+                compare_vectors<V, true>(x, upper_stride, y, lower_stride, V::lanes, V::lanes, top,
+                                         apart, not_finite);
+            else
+                compare_vectors<V, false>(x, upper_stride, y, lower_stride, rows - i, cols - j, top,
+                                          apart, not_finite);
         }
     largest = top.highest();
     difference = apart.highest();
@@ -143,11 +203,11 @@ void copy_mirrored(const double* upper, std::ptrdiff_t upper_stride, double* low
 template <class V, int mr, int nv>
 constexpr Triangular triangular() noexcept {
     constexpr int nr = nv * V::lanes;
-    return {&factor,
+    return {&factor<V>,
             &solve_lower<V>,
-            &solve_upper,
-            {&tile<V, mr, nr, 1, true>, &tile < V, mr, nr, nv < 2 ? 1 : 2, true >,
-             &tile<V, mr, nr, nv, true>},
+            &solve_upper<V>,
+            {&tile<V, mr, nr, 1, Sums::subtracted>, &tile < V, mr, nr, nv < 2 ? 1 : 2,
+             Sums::subtracted >, &tile<V, mr, nr, nv, Sums::subtracted>},
             &compare_mirrored<V>,
             &copy_mirrored<V>};
 }

@@ -70,10 +70,10 @@ void gram_is_right_in_all_layouts() {
                     gram_equals_plain_sums<T>(shape, bias, weighted, column_major);
 }
 
-// Narrow, thin, direct and blocked products.
+// Products of every way: narrow, thin, in place, direct and blocked.
 void bits_do_not_depend_on_threads() {
     for (const Shape shape : {Shape{40'000, 7, 6}, Shape{9000, 33, 20}, Shape{9000, 150, 3},
-                              Shape{1000, 120, 70}, Shape{20'000, 70, 55}}) {
+                              Shape{1000, 120, 70}, Shape{60, 700, 200}, Shape{20'000, 70, 55}}) {
         const auto [d, n, m] = shape;
         const std::vector<float> a = random_values<float>(d * n, 4),
                                  b = random_values<float>(d * m, 7);
@@ -127,13 +127,15 @@ void rows_may_overlap() {
 
 // ---- the choice of the way, at its borders
 
-constexpr bpls::gram_detail::Arithmetic floats{
-    .narrow_columns = 48, .value_bytes = 4, .sum_rows = std::numeric_limits<std::size_t>::max()};
+constexpr bpls::gram_detail::Arithmetic floats{.lanes = 16,
+                                               .narrow_columns = 48,
+                                               .value_bytes = 4,
+                                               .sum_rows = std::numeric_limits<std::size_t>::max()};
 
 void narrow_products_end_with_a_tile() {
     using namespace bpls::gram_detail;
     const auto way = [](std::size_t columns) {
-        return choose_way({200'000, columns, columns, true, true}, floats);
+        return choose_way({200'000, columns, columns, true, InPlace::both}, floats);
     };
     CHECK(way(1) == Way::narrow);
     CHECK(way(48) == Way::narrow);
@@ -142,27 +144,110 @@ void narrow_products_end_with_a_tile() {
 
 void thin_products_read_the_wider_side_in_place() {
     using namespace bpls::gram_detail;
-    const auto way = [](std::size_t left, bool symmetric, bool in_place) {
+    const auto way = [](std::size_t left, bool symmetric, InPlace in_place) {
         return choose_way({100'000, left, 200, symmetric, in_place}, floats);
     };
-    CHECK(way(8, false, true) == Way::thin);
-    CHECK(way(9, false, true) == Way::blocked);
-    CHECK(way(8, false, false) == Way::blocked);
-    CHECK(way(8, true, true) == Way::blocked);
+    CHECK(way(8, false, InPlace::both) == Way::thin);
+    CHECK(way(8, false, InPlace::right) == Way::thin);
+    CHECK(way(9, false, InPlace::both) == Way::blocked);
+    CHECK(way(8, false, InPlace::none) == Way::blocked);
+    CHECK(way(8, true, InPlace::both) == Way::blocked);
 }
 
-void direct_products_fit_into_the_cache_and_their_sums() {
+void products_of_cached_rows_read_both_sides_in_place() {
     using namespace bpls::gram_detail;
-    const auto way = [](std::size_t rows, std::size_t left, bool symmetric,
-                        const Arithmetic& arithmetic) {
-        return choose_way({rows, left, 1024, symmetric, true}, arithmetic);
+    const auto way = [](std::size_t rows, std::size_t left, std::size_t right, InPlace in_place) {
+        return choose_way({rows, left, right, false, in_place}, floats);
     };
-    CHECK(way(1024, 1024, true, floats) == Way::direct);
-    CHECK(way(1025, 1024, true, floats) == Way::blocked);
-    CHECK(way(512, 1024, false, floats) == Way::direct);  // both sides are packed
-    CHECK(way(513, 1024, false, floats) == Way::blocked);
-    CHECK(way(4096, 1024, true, {16, 1, 4096}) == Way::direct);
-    CHECK(way(4096, 1024, true, {16, 1, 4095}) == Way::blocked);
+    CHECK(way(512, 1024, 1024, InPlace::both) == Way::in_place);
+    CHECK(way(513, 1024, 1024, InPlace::both) == Way::blocked);
+    CHECK(way(512, 1024, 1024, InPlace::right) == Way::direct);
+    CHECK(way(512, 9, 17, InPlace::both) == Way::in_place);
+    CHECK(way(512, 9, 16, InPlace::both) == Way::narrow);
+    CHECK(way(512, 8, 17, InPlace::both) == Way::narrow);
+    CHECK(choose_way({500, 100, 100, true, InPlace::both}, floats) == Way::direct);
+}
+
+void products_in_place_take_the_side_on_the_left_that_needs_fewer_vectors() {
+    using namespace bpls::gram_detail;
+    const auto swaps = [](std::size_t rows, std::size_t left, std::size_t right, bool transposed) {
+        return puts_wider_side_left({rows, left, right, false, InPlace::both}, transposed, 4, 16);
+    };
+    CHECK(swaps(900, 16, 36, false));   // 36 vectors of 16 columns instead of 16 by 3
+    CHECK(!swaps(900, 15, 36, false));  // a tile has at least one vector
+    CHECK(!swaps(900, 34, 382, true));  // 36 by 24 vectors; 384 by 3
+    CHECK(swaps(33, 133, 1104, true));  // of few rows, moving the sums into columns takes longer
+    CHECK(!swaps(33, 133, 1104, false));
+}
+
+void symmetric_products_of_few_rows_per_column_are_packed_at_once() {
+    using namespace bpls::gram_detail;
+    const auto way = [](std::size_t rows, std::size_t columns) {
+        return choose_way({rows, columns, columns, true, InPlace::none}, floats);
+    };
+    CHECK(way(1792, 2048) == Way::direct);  // 14 MiB
+    CHECK(way(1793, 2048) == Way::blocked);
+    CHECK(way(3000, 600) == Way::direct);
+    CHECK(way(3001, 600) == Way::blocked);
+    Arithmetic twice = floats;
+    twice.copies = 2;
+    CHECK(choose_way({896, 2048, 2048, true, InPlace::none}, twice) == Way::direct);
+    CHECK(choose_way({897, 2048, 2048, true, InPlace::none}, twice) == Way::blocked);
+    CHECK(way(2048, 256) == Way::direct);  // cached, and many columns
+    CHECK(way(2049, 256) == Way::blocked);
+    CHECK(way(1275, 255) == Way::direct);
+    CHECK(way(1276, 255) == Way::blocked);
+    CHECK(way(512, 64) == Way::direct);  // small
+    CHECK(way(513, 64) == Way::blocked);
+}
+
+void other_products_are_packed_at_once_if_cached() {
+    using namespace bpls::gram_detail;
+    const auto way = [](std::size_t rows, const Arithmetic& arithmetic) {
+        return choose_way({rows, 1024, 1024, false, InPlace::none}, arithmetic);
+    };
+    CHECK(way(512, floats) == Way::direct);
+    CHECK(way(513, floats) == Way::blocked);
+    CHECK(way(2048, {16, 16, 1, 2048}) == Way::direct);
+    CHECK(way(2048, {16, 16, 1, 2047}) == Way::blocked);  // more rows than a sum holds
+}
+
+// Whole tiles and vectors, and such that overlap others; one item of rows and several; both orders of the sides.
+template <class T>
+void products_in_place_equal_plain_sums() {
+    for (const std::size_t d : {0, 1, 96, 97, 500})
+        for (const auto& [n, m] : {std::pair<std::size_t, std::size_t>{9, 17},
+                                   {17, 9},
+                                   {48, 64},
+                                   {53, 70},
+                                   {131, 49},
+                                   {12, 200}}) {
+            // Integers: all sums are exact.
+            std::vector<T> a(d * n), b(d * m);
+            for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<T>(i * 7 % 11) - 5;
+            for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<T>(i * 5 % 13) - 6;
+            std::vector<double> C(n * m, NAN);
+            bpls::cross(bpls::row_major(a.data(), d, n), bpls::row_major(b.data(), d, m), {},
+                        C.data());
+            for (std::size_t i = 0; i < n; ++i)
+                for (std::size_t j = 0; j < m; ++j) {
+                    double exact = 0;
+                    for (std::size_t k = 0; k < d; ++k)
+                        exact += double(a[k * n + i] * b[k * m + j]);
+                    CHECK(C[i * m + j] == exact);
+                }
+        }
+}
+
+void a_product_without_columns_is_empty() {
+    const std::vector<float> a = random_values<float>(5 * 100, 9);
+    for (const std::size_t n : {3, 20, 100}) {
+        std::vector<double> G(n * n);
+        const bpls::ConstMatrix none = bpls::row_major(a.data(), 5, 0);
+        bpls::cross(bpls::row_major(a.data(), 5, n), none, {}, nullptr);
+        bpls::gram(bpls::row_major(a.data(), 5, n), none, {}, G.data(), nullptr);
+        CHECK(G[0] > 0);
+    }
 }
 
 void rows_that_differ_are_refused() {
@@ -192,7 +277,13 @@ int main() {
         rows_may_overlap();
         narrow_products_end_with_a_tile();
         thin_products_read_the_wider_side_in_place();
-        direct_products_fit_into_the_cache_and_their_sums();
+        products_of_cached_rows_read_both_sides_in_place();
+        products_in_place_take_the_side_on_the_left_that_needs_fewer_vectors();
+        products_in_place_equal_plain_sums<float>();
+        products_in_place_equal_plain_sums<double>();
+        symmetric_products_of_few_rows_per_column_are_packed_at_once();
+        other_products_are_packed_at_once_if_cached();
+        a_product_without_columns_is_empty();
         rows_that_differ_are_refused();
         no_columns_are_refused();
     });

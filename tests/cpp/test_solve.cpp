@@ -180,6 +180,8 @@ int main() {
         for (const std::size_t n : {1, 2, 63, 64, 65, 129, 200})
             for (const std::size_t m : {1, 30}) residual_is_at_rounding_level(n, m, 2);
         residual_is_at_rounding_level(300, 130, 3);
+        // Enough right-hand sides for a second thread.
+        for (const std::size_t m : {501, 502}) residual_is_at_rounding_level(64, m, 2);
         singular_system_names_its_pivot();
         threads_agree_on_solutions_and_on_failures();
         shapes_that_do_not_fit_are_refused();

@@ -355,3 +355,15 @@ def test_a_gram_that_fits_a_size_but_no_memory_is_a_memory_error(kernel):
     arguments = {"A": np.broadcast_to(np.float32(1), (1, columns)), "B": np.ones((1, 2))}
     with pytest.raises(MemoryError):
         FUNCTIONS[kernel](**arguments)
+
+
+@pytest.mark.parametrize("n", [8, 9, 37])
+def test_infinity_is_found_in_a_matrix_whose_blocks_share_memory(n):
+    # Both triangles of a Hankel matrix are one piece of memory: blocks of either begin at the same address.
+    values = np.zeros(2 * n - 1)
+    for place in range(2 * n - 1):
+        with_infinity = values.copy()
+        with_infinity[place] = np.inf
+        G = np.lib.stride_tricks.as_strided(with_infinity, (n, n), (8, 8))
+        with pytest.raises(bf.NonFiniteError, match=r"^G "):
+            bf.solve(G, np.ones((n, 1)), eps=1.0, relative=False)

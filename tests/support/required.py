@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import bpls_fast as bf
@@ -50,3 +51,14 @@ def real_images(name: str) -> "bf.datasets.DataSet":
         return bf.datasets.load(name, root=data_folder())
     except FileNotFoundError as error:
         missing(str(error))
+
+
+@functools.cache
+def real_table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Load a table of the folder `tables`: its rows in random order, and their labels or numbers."""
+    path = data_folder() / "tables" / f"{name}.npz"
+    if not path.is_file():
+        missing(f"{path} is not there")
+    with np.load(path) as arrays:
+        order = np.random.default_rng(0).permutation(len(arrays["X"]))
+        return arrays["X"][order], arrays["y"][order]

@@ -13,8 +13,6 @@ namespace {
 // Rows of the result that an item of work computes: a multiple of every level's tiles and vectors, whose sums with one
 // panel stay in the first cache.
 constexpr std::size_t strip_rows = 64;
-// The most rows of any level's tiles, a multiple of the vectors that move sums.
-constexpr std::size_t most_rows_of_tile = 16;
 // Rows of a result that is too large for the second cache.
 constexpr std::size_t large_result = 300;
 // The sums of a row with one panel, and room for a vector that begins with the panel's last column.
@@ -31,20 +29,16 @@ bool packs_left(const DirectProduct& task) noexcept {
     return task.symmetric == 0 || task.weight.has_value();
 }
 
-// The left side has panels of its own.
-bool has_left(const DirectProduct& task) noexcept {
-    return packs_left(task) || task.product.left_offset != 0;
+// Whether a side is one matrix of the product's own type that can be read where it is.
+bool side_in_place(const DirectProduct& task, const Columns& side) noexcept {
+    const ConstMatrix& first = *side.begin();
+    return side.end() - side.begin() == 1 && is_float(first.dtype) &&
+           size_of(first.dtype) == task.product.panels.element && readable_in_place(first);
 }
 
-// Columns of the right side that tiles read in place, a multiple of the panels' width: of a matrix of the product's own type,
-// unless so many tiles share a panel that packing it pays.
-std::size_t in_place_columns(const DirectProduct& task) noexcept {
-    // Bytes: rows at multiples of this share a few cache sets.
-    constexpr std::ptrdiff_t colliding = 4096;
-    const auto width = static_cast<std::size_t>(task.product.panels.nr);
-    const bool in_place = task.symmetric == 0 && task.left.width() <= strip_rows &&
-                          right_in_place(task) && task.right.begin()->row_stride % colliding != 0;
-    return in_place ? task.right.width() / width * width : 0;
+InPlace sides_in_place(const DirectProduct& task) noexcept {
+    if (!side_in_place(task, task.right) || (task.weight && !task.transposed)) return InPlace::none;
+    return side_in_place(task, task.left) && !task.weight ? InPlace::both : InPlace::right;
 }
 
 class Packed {
@@ -53,13 +47,14 @@ class Packed {
         : task_(task),
           panels_(task.product.panels),
           layout_(panels_, static_cast<int>(panel_rows(task))),
-          first_place_(task.symmetric == task.right.width() ? layout_.first_place(task.symmetric)
-                                                            : 0),
+          first_place_(task.symmetric == task.right.width()
+                           ? layout_.first_place(task.symmetric, kernels::max_lanes)
+                           : 0),
           set_rows_(panel_rows(task)),
-          sets_((task.rows + set_rows_ - 1) / set_rows_),
-          in_place_(in_place_columns(task)),
+          // Without any rows, the first tiles store zeros.
+          sets_(std::max<std::size_t>(1, (task.rows + set_rows_ - 1) / set_rows_)),
           left_bytes_(has_left(task) ? layout_.size(task.left.width()) : 0),
-          set_bytes_(left_bytes_ + layout_.size(task.right.width() - in_place_)),
+          set_bytes_(left_bytes_ + layout_.size(task.right.width())),
           sums_offset_(sets_ * set_bytes_),
           buffer_(sums_offset_ + layout_.padded(task.right.width()) * sizeof(double)) {}
 
@@ -74,21 +69,6 @@ class Packed {
     }
     int steps(std::size_t set) const noexcept { return steps_of(panels_, rows_of(set)); }
     unsigned char* left(std::size_t set) noexcept { return buffer_.data() + set * set_bytes_; }
-    // The values of some rows of the right side from column `from` on, and the elements from one row to the next.
-    const unsigned char* right(std::size_t set, std::size_t from) noexcept {
-        return from < in_place_ ? task_.right.begin()->at(set * set_rows_, from)
-                                : layout_.column(right_panels(set), from - in_place_);
-    }
-    std::ptrdiff_t right_stride(std::size_t from) const noexcept {
-        return from < in_place_ ? task_.right.begin()->row_stride / panels_.element : panels_.nr;
-    }
-    // The lines that a tile fetches while it reads `values`: where rows are read in place, line `number` of the next panel.
-    Prefetch::Lines next(std::size_t from, std::size_t number,
-                         const unsigned char* values) const noexcept {
-        if (from + 2 * layout_.width > in_place_) return {values, 0};
-        const std::size_t panel = layout_.width * static_cast<std::size_t>(panels_.element);
-        return {values + panel + number * cache_line, task_.right.begin()->row_stride};
-    }
     unsigned char* right_panels(std::size_t set) noexcept { return left(set) + left_bytes_; }
     // The sums of the right side's columns; only of products that subtract an offset from the left side.
     double* column_sums() noexcept {
@@ -111,10 +91,10 @@ class Packed {
                     static_cast<std::size_t>(rows), 1, weights, 1);
             const double* weight = task_.weight ? weights : nullptr;
             if (packs_left(task_))
-                pack_side(task_.left, 0, panels, row, rows, task_.transposed ? weight : nullptr,
+                pack_side(task_.left, panels, row, rows, task_.transposed ? weight : nullptr,
                           left(set));
-            pack_side(task_.right, in_place_, panels, row, rows,
-                      task_.transposed ? nullptr : weight, right_panels(set));
+            pack_side(task_.right, panels, row, rows, task_.transposed ? nullptr : weight,
+                      right_panels(set));
             if (offset != 0) subtract_offset(panels, set);
         }
     }
@@ -124,10 +104,9 @@ class Packed {
         return static_cast<int>(std::min(set_rows_, task_.rows - set * set_rows_));
     }
 
-    // Packs the columns of some panels; the panels begin with column `skipped`.
-    void pack_side(const Columns& columns, std::size_t skipped, Range panels, std::size_t row,
-                   int rows, const double* weight, unsigned char* to) const noexcept {
-        const std::size_t end = first_place_ + columns.width() - skipped;
+    void pack_side(const Columns& columns, Range panels, std::size_t row, int rows,
+                   const double* weight, unsigned char* to) const noexcept {
+        const std::size_t end = first_place_ + columns.width();
         const Range places{std::max(panels.begin * layout_.width, first_place_),
                            std::min(panels.end * layout_.width, end)};
         if (places.begin >= places.end) return;
@@ -136,8 +115,7 @@ class Packed {
         if (panels.begin == 0 && first_place_ > 0) std::memset(to, 0, layout_.bytes);
         if (last < panels.end && end % layout_.width != 0)
             std::memset(to + last * layout_.bytes, 0, layout_.bytes);
-        const Range packed{skipped + places.begin - first_place_,
-                           skipped + places.end - first_place_};
+        const Range packed{places.begin - first_place_, places.end - first_place_};
         pack_columns(layout_, columns, packed, row, rows, weight, to, places.begin);
     }
 
@@ -156,21 +134,21 @@ class Packed {
     std::size_t first_place_;
     std::size_t set_rows_;
     std::size_t sets_;
-    std::size_t in_place_;  // columns of the right side that are not packed
     std::size_t left_bytes_;
     std::size_t set_bytes_;
     std::size_t sums_offset_;
     Buffer<unsigned char> buffer_;
 };
 
-// The rows of a strip of the result, multiplied panel by panel. Rows and columns are numbered by their places in the panels.
+// Some panels of a strip of the result. Rows and columns are numbered by their places in the panels.
 class Strip {
  public:
-    Strip(const DirectProduct& task, Packed& packed, Range rows) noexcept
+    Strip(const DirectProduct& task, Packed& packed, Range rows, Range panels) noexcept
         : task_(task),
           product_(task.product),
           packed_(packed),
           rows_(rows),
+          panels_(panels),
           first_(packed.first_place()),
           symmetric_end_(task.symmetric == 0 ? 0 : first_ + task.symmetric),
           mr_(static_cast<std::size_t>(task.product.mr)),
@@ -181,37 +159,46 @@ class Strip {
 
     void multiply() noexcept {
         const std::size_t end = first_ + task_.right.width();
-        const std::size_t begin = std::min(rows_.begin, symmetric_end_) / width_ * width_;
-        for (std::size_t j = begin; j < end; j += width_) {
+        for (std::size_t j = panels_.begin * width_; j < panels_.end * width_; j += width_) {
             const Range panel{j, std::min(j + width_, end)};
-            std::memset(sums_, 0, round_up(rows_.size(), most_rows_of_tile) * stride_ * sum_bytes_);
-            for (std::size_t set = 0; set < packed_.sets(); ++set) add(panel, set);
-            place(panel);
+            const std::size_t written = rows_written_through(panel);
+            for (std::size_t set = 0; set < packed_.sets(); ++set) add(panel, written, set);
+            if (written < rows_.size()) place(panel, written);
         }
     }
 
  private:
-    void add(Range panel, std::size_t set) noexcept {
+    // The first rows of the strip whose tiles with a panel store their sums in the result: whole tiles of C where all rows are
+    // one set.
+    std::size_t rows_written_through(Range panel) const noexcept {
+        const bool whole = packed_.sets() == 1 && task_.symmetric == 0 && !task_.transposed &&
+                           panel.size() % lanes_ == 0;
+        return whole ? rows_.size() / mr_ * mr_ : 0;
+    }
+
+    void add(Range panel, std::size_t written, std::size_t set) noexcept {
         const PanelLayout& layout = packed_.layout();
         unsigned char* const left = has_left(task_) ? packed_.left(set) : packed_.right_panels(set);
         const int steps = packed_.steps(set);
+        const kernels::Tile* const tiles = set == 0 ? product_.first : product_.tile;
         for (std::size_t i = rows_.begin; i < rows_.end; i += mr_) {
             const std::size_t wanted = std::max(panel.begin, std::min(i, symmetric_end_));
             if (wanted >= panel.end) break;
             const std::size_t from = wanted / lanes_ * lanes_;
             const std::size_t vectors = (panel.end - from + lanes_ - 1) / lanes_;
-            const unsigned char* values = packed_.right(set, from);
-            const auto lines = packed_.next(from, (i - rows_.begin) / mr_, values);
-            product_.tile[vectors - 1](layout.column(left, i), values, packed_.right_stride(from),
-                                       steps, sum_at(i - rows_.begin, from - panel.begin),
-                                       static_cast<std::ptrdiff_t>(stride_), lines.first,
-                                       lines.stride);
+            const unsigned char* values = layout.column(packed_.right_panels(set), from);
+            const bool through = i - rows_.begin < written;
+            tiles[vectors - 1](layout.column(left, i), values, product_.panels.nr, steps,
+                               through ? task_.C + i * task_.C_stride + from
+                                       : sum_at(i - rows_.begin, from - panel.begin),
+                               static_cast<std::ptrdiff_t>(through ? task_.C_stride : stride_),
+                               values, 0);
         }
     }
 
-    // Moves the sums with a panel to the result.
-    void place(Range panel) noexcept {
-        const std::size_t symmetric = task_.symmetric, i = rows_.begin - first_;
+    // Moves the sums with a panel to the result, from some row of the strip on.
+    void place(Range panel, std::size_t row) noexcept {
+        const std::size_t symmetric = task_.symmetric, i = rows_.begin + row - first_;
         const Range of_G{std::max(panel.begin, first_), std::min(panel.end, symmetric_end_)};
         if (of_G.begin < of_G.end) {
             const std::size_t j = of_G.begin - first_;
@@ -219,26 +206,26 @@ class Strip {
             // Lines of a large result come from memory: they are fetched while the next panel is multiplied.
             const bool fetches = symmetric >= large_result && panel.end + width_ <= symmetric_end_;
             const std::size_t next = fetches ? of_G.size() : 0;
-            place(product_.place, panel, of_G, diagonal, task_.G + i * symmetric + j, symmetric,
-                  next);
-            place(product_.place_transposed, panel, of_G, diagonal, task_.G + j * symmetric + i,
-                  symmetric, next * symmetric);
+            place(product_.place, panel, row, of_G, diagonal, task_.G + i * symmetric + j,
+                  symmetric, next);
+            place(product_.place_transposed, panel, row, of_G, diagonal,
+                  task_.G + j * symmetric + i, symmetric, next * symmetric);
         }
         const Range of_C{std::max(panel.begin, symmetric_end_), panel.end};
         if (of_C.begin >= of_C.end) return;
         const std::size_t column = of_C.begin - symmetric_end_, stride = task_.C_stride;
         if (task_.transposed)
-            place(product_.place_transposed, panel, of_C, kernels::no_diagonal,
+            place(product_.place_transposed, panel, row, of_C, kernels::no_diagonal,
                   task_.C + column * stride + i, stride, 0);
         else
-            place(product_.place, panel, of_C, kernels::no_diagonal, task_.C + i * stride + column,
-                  stride, 0);
+            place(product_.place, panel, row, of_C, kernels::no_diagonal,
+                  task_.C + i * stride + column, stride, 0);
     }
 
-    void place(kernels::PlaceSums kernel, Range panel, Range columns, int diagonal, double* out,
-               std::size_t out_stride, std::size_t ahead) noexcept {
-        kernel(sum_at(0, columns.begin - panel.begin), static_cast<std::ptrdiff_t>(stride_),
-               static_cast<int>(rows_.size()), static_cast<int>(columns.size()), diagonal,
+    void place(kernels::PlaceSums kernel, Range panel, std::size_t row, Range columns, int diagonal,
+               double* out, std::size_t out_stride, std::size_t ahead) noexcept {
+        kernel(sum_at(row, columns.begin - panel.begin), static_cast<std::ptrdiff_t>(stride_),
+               static_cast<int>(rows_.size() - row), static_cast<int>(columns.size()), diagonal,
                product_.left_offset, packed_.column_sums() + columns.begin, out,
                static_cast<std::ptrdiff_t>(out_stride), static_cast<std::ptrdiff_t>(ahead));
     }
@@ -251,6 +238,7 @@ class Strip {
     const kernels::Product& product_;
     Packed& packed_;
     Range rows_;
+    Range panels_;
     std::size_t first_;
     std::size_t symmetric_end_;
     std::size_t mr_;
@@ -261,13 +249,69 @@ class Strip {
     alignas(cache_line) unsigned char sums_[strip_rows * widest_row * sizeof(double)];
 };
 
+// Cuts the result into strips and their panels into shares, so that every thread has several items of work.
+class Shares {
+ public:
+    Shares(const DirectProduct& task, const Packed& packed, int threads) noexcept
+        : width_(packed.layout().width),
+          first_(packed.first_place()),
+          end_(first_ + task.left.width()),
+          symmetric_end_(task.symmetric == 0 ? 0 : first_ + task.symmetric),
+          panels_((first_ + task.right.width() + width_ - 1) / width_) {
+        std::size_t all = 0;
+        for (std::size_t row = first_; row < end_; row += strip_rows)
+            all += panels_from(row).size();
+        const std::size_t wanted =
+            threads == 1 ? 1 : shares_per_thread * static_cast<std::size_t>(threads);
+        share_ = threads == 1 ? panels_ : (all + wanted - 1) / wanted;
+        for (std::size_t row = first_; row < end_; row += strip_rows) items_ += shares_of(row);
+    }
+
+    std::size_t items() const noexcept { return items_; }
+
+    // Calls body(rows, panels) with an item of work.
+    template <class F>
+    void at(std::size_t item, F&& body) const noexcept {
+        std::size_t row = first_;
+        for (; item >= shares_of(row); row += strip_rows) item -= shares_of(row);
+        const Range panels = panels_from(row);
+        const std::size_t begin = panels.begin + item * share_;
+        body(Range{row, std::min(row + strip_rows, end_)},
+             Range{begin, std::min(begin + share_, panels.end)});
+    }
+
+ private:
+    static constexpr std::size_t shares_per_thread = 2;
+
+    // A strip begins with the panel of its first row, if the product is symmetric.
+    Range panels_from(std::size_t row) const noexcept {
+        return {std::min(row, symmetric_end_) / width_, panels_};
+    }
+    std::size_t shares_of(std::size_t row) const noexcept {
+        return (panels_from(row).size() + share_ - 1) / share_;
+    }
+
+    std::size_t width_;
+    std::size_t first_;
+    std::size_t end_;
+    std::size_t symmetric_end_;
+    std::size_t panels_;
+    std::size_t share_ = 1;  // panels
+    std::size_t items_ = 0;
+};
+
 }  // namespace
 
-bool right_in_place(const DirectProduct& task) noexcept {
-    const ConstMatrix& first = *task.right.begin();
-    const bool weighted = task.weight && !task.transposed;
-    return !weighted && task.right.end() - task.right.begin() == 1 && is_float(first.dtype) &&
-           size_of(first.dtype) == task.product.panels.element && readable_in_place(first);
+bool has_left(const DirectProduct& task) noexcept {
+    return packs_left(task) || task.product.left_offset != 0;
+}
+
+ProductShape shape_of(const DirectProduct& task) noexcept {
+    return {.rows = task.rows,
+            .left = task.left.width(),
+            .right = task.right.width(),
+            .symmetric = task.symmetric > 0,
+            .in_place = sides_in_place(task)};
 }
 
 void multiply_directly(const DirectProduct& task, int n_threads) {
@@ -279,15 +323,15 @@ void multiply_directly(const DirectProduct& task, int n_threads) {
     const std::size_t panels = packed.panels();
     const std::size_t share =
         (panels + static_cast<std::size_t>(threads) - 1) / static_cast<std::size_t>(threads);
-    parallel_for(threads, (panels + share - 1) / share, [&](std::size_t item, int) noexcept {
+    parallel_for_near(threads, (panels + share - 1) / share, [&](std::size_t item, int) noexcept {
         packed.pack({item * share, std::min((item + 1) * share, panels)});
     });
-    parallel_for(threads, (height + strip_rows - 1) / strip_rows,
-                 [&](std::size_t item, int) noexcept {
-                     const std::size_t begin = packed.first_place() + item * strip_rows;
-                     const std::size_t end = packed.first_place() + height;
-                     Strip(task, packed, {begin, std::min(begin + strip_rows, end)}).multiply();
-                 });
+    const Shares shares(task, packed, threads);
+    parallel_for_near(threads, shares.items(), [&](std::size_t item, int) noexcept {
+        shares.at(item, [&](Range of_rows, Range of_panels) noexcept {
+            Strip(task, packed, of_rows, of_panels).multiply();
+        });
+    });
 }
 
 }  // namespace bpls::gram_detail

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/gram/choose.hpp"
 #include "core/panels.hpp"
 
 namespace bpls::gram_detail {
@@ -24,8 +25,11 @@ struct DirectProduct {
     bool transposed;
 };
 
-// Whether tiles can read the rows of the right side where they are: it is one matrix of the product's own type, not weighted.
-bool right_in_place(const DirectProduct& task) noexcept;
+// Whether the left side has panels of its own where all rows are packed at once.
+bool has_left(const DirectProduct& task) noexcept;
+
+// What the choice of the way depends on.
+ProductShape shape_of(const DirectProduct& task) noexcept;
 
 // Computes the product. The bits do not depend on the number of threads: a sum belongs to one of them.
 void multiply_directly(const DirectProduct& task, int n_threads);

@@ -13,6 +13,7 @@
 #include "core/gram/choose.hpp"
 #include "core/gram/direct.hpp"
 #include "core/gram/finish.hpp"
+#include "core/gram/in_place.hpp"
 #include "core/gram/narrow.hpp"
 #include "core/gram/ordered_pass.hpp"
 
@@ -151,15 +152,13 @@ Way way_of(const DirectProduct& task) noexcept {
     // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
     const bool of_bytes = &task.product == &table().u8;
     return choose_way(
-        {.rows = task.rows,
-         .left = task.left.width(),
-         .right = task.right.width(),
-         .symmetric = task.symmetric > 0,
-         .in_place = right_in_place(task)},
-        {.narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+        shape_of(task),
+        {.lanes = static_cast<std::size_t>(lanes),
+         .narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
          .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows),
          .sum_rows = task.product.integer_sums ? kernels::integer_sum_rows
-                                               : std::numeric_limits<std::size_t>::max()});
+                                               : std::numeric_limits<std::size_t>::max(),
+         .copies = task.symmetric > 0 && has_left(task) ? std::size_t{2} : std::size_t{1}});
 }
 
 // Computes a product unless it is one for row blocks. Returns whether it did.
@@ -168,6 +167,9 @@ bool multiply_at_once(const DirectProduct& task, int n_threads) {
         case Way::narrow:
         case Way::thin:
             multiply_narrow(task, n_threads);
+            return true;
+        case Way::in_place:
+            multiply_in_place(task, n_threads);
             return true;
         case Way::direct:
             multiply_directly(task, n_threads);
@@ -231,7 +233,13 @@ void cross(const ConstMatrix& A, const ConstMatrix& D, const GramOptions& option
     if (options.center)
         throw std::invalid_argument("center is true; expected false, cross() does not centre");
     const std::size_t m = D.cols;
-    if (!multiply_at_once(direct_cross(A, D, options, C), options.n_threads)) {
+    if (m == 0) return;
+    // Without the bias, both sides may be read in place; with it, A is two matrices.
+    if (const DirectProduct task = direct_cross(A, D, {.n_threads = options.n_threads}, C);
+        options.bias && !options.sample_weight && way_of(task) == Way::in_place) {
+        multiply_in_place(task, options.n_threads);
+        cross(ones(A), D, {.n_threads = options.n_threads}, C + A.cols * m);
+    } else if (!multiply_at_once(direct_cross(A, D, options, C), options.n_threads)) {
         std::fill_n(C, (A.cols + (options.bias ? 1 : 0)) * m, 0.0);
         ordered_pass(
             A,

@@ -11,10 +11,8 @@ namespace {
 
 // The smallest tile for `columns` columns of the left side and `vectors` + 1 vectors of the right side.
 kernels::Tile tile_for(const kernels::Product& product, std::size_t columns, int vectors) noexcept {
-    const auto mr = static_cast<std::size_t>(product.mr);
-    const std::size_t quarters = (4 * columns + mr - 1) / mr;
-    const bool narrow = quarters < 4 && product.narrow[quarters - 1];
-    return narrow ? product.narrow[quarters - 1] : product.tile[vectors];
+    const bool half = columns <= static_cast<std::size_t>(product.mr / 2);
+    return half ? product.half[vectors] : product.tile[vectors];
 }
 
 // One set of panels, which holds `rows` rows from `row` on.
@@ -45,13 +43,19 @@ class GroupProduct {
           right_panels_(sums.right_panels(packed.set)) {}
 
     void add(NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
-        const std::size_t width = block_.layout.width;
-        for (std::size_t j = right_.begin; j < right_.end; j += width)
-            add_panel({j, std::min(j + width, right_.end)}, nonzero_steps, prefetch);
+        // Fewer columns are zero in more steps: vectors are searched one by one, if there are many.
+        constexpr std::size_t many_columns = 256;
+        const bool by_vectors = block_.right.size() >= many_columns;
+        for (std::size_t j = right_.begin, end; j < right_.end; j = end) {
+            const std::size_t width =
+                by_vectors && nonzero_steps.searches() ? lanes_ : block_.layout.width;
+            end = std::min((j / width + 1) * width, right_.end);
+            add_panel({j, end}, nonzero_steps, prefetch);
+        }
     }
 
  private:
-    // Adds the products of a panel of the right side: all tiles share it, so it stays in the first cache.
+    // Adds the products of a panel of the right side, or of some of its vectors: all tiles share it, so it stays in the first cache.
     void add_panel(Range panel, NonzeroStepList& nonzero_steps, Prefetch& prefetch) const noexcept {
         const bool in_place = panel.begin < block_.in_place;
         const auto values_from = [&](std::size_t from) noexcept {
@@ -75,7 +79,8 @@ class GroupProduct {
         // Rows read in place come from memory: the first tiles fetch the panel after this one, line by line. They fetch the
         // line of its last column: where lines do not begin with a panel, its first columns are in the cache already.
         int fetched = in_place && panel.end < block_.in_place ? 0 : steps_;
-        for (std::size_t i = left_.begin; i < left_.end; i += block_.mr) {
+        for (std::size_t i = left_.begin, next; i < left_.end; i = next) {
+            next = std::min((i / block_.mr + 1) * block_.mr, left_.end);
             const std::size_t wanted = std::max(panel.begin, std::min(i, symmetric_));
             if (wanted >= panel.end) break;
             const std::size_t from = wanted / lanes_ * lanes_;
@@ -83,9 +88,10 @@ class GroupProduct {
             Prefetch::Lines lines;
             if (fetched < steps_) {
                 const auto first = static_cast<std::size_t>(std::min(fetched, steps_ - count));
-                lines = {
-                    A_.at(row_ + first, block_.right.begin + panel.end + block_.layout.width - 1),
-                    A_.row_stride};
+                lines = {A_.at(row_ + first,
+                               block_.right.begin +
+                                   std::min(panel.end + panel.size(), block_.in_place) - 1),
+                         A_.row_stride};
                 fetched += count;
             } else {
                 lines = prefetch.take(count, values, in_place ? bytes_of_others() : cache_line);
@@ -93,10 +99,11 @@ class GroupProduct {
             const unsigned char* left = block_.layout.column(left_panels_, i);
             const int vectors = vectors_from(from) - 1;
             void* out = sums_.product_at(i, from);
-            if (count == steps_)
-                tile_for(product_, left_.end - i, vectors)(left, values, stride, steps_, out,
-                                                           product_.panels.nr, lines.first,
-                                                           lines.stride);
+            // Listed tiles are whole: they would reach from the first half tile into another panel.
+            if (count == steps_ || i % block_.mr != 0)
+                tile_for(product_, next - i, vectors)(left, values, stride, steps_, out,
+                                                      product_.panels.nr, lines.first,
+                                                      lines.stride);
             else
                 product_.listed[vectors](left, values, stride, listed, count, out,
                                          product_.panels.nr, lines.first, lines.stride);

@@ -11,7 +11,7 @@ namespace bpls::gram_detail {
 
 // The steps of a panel in which it is not zero. Panels at the border of an image are often zero while inner ones are not, so
 // the search is not given up soon.
-using NonzeroStepList = NonzeroList<12, 60>;
+using NonzeroStepList = NonzeroList<12, 120>;
 
 // Adds the products of at most chunk_rows() rows from `row` on.
 void add_rows(const PartialSums& sums, std::size_t row, std::size_t rows,

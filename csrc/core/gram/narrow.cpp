@@ -15,20 +15,13 @@ namespace {
 constexpr std::size_t copied_rows = 64;
 // Rows that tiles read in place at a time: several tiles find them in the first cache.
 constexpr std::size_t tile_rows = 128;
-// Bytes of the right side in an item of work, and the most items.
+// Bytes of the right side in an item of work, or multiply-adds if those are fewer rows, and the most items.
 constexpr std::size_t item_bytes = 128u << 10;
+constexpr std::size_t item_products = 1u << 17;
 constexpr std::size_t most_items = 32;
 
 // Columns of the left side that a thin product takes in one pass over the rows.
 constexpr std::size_t most_at_once = 4;
-
-template <class T>
-const kernels::Narrow<T>& narrow_kernels() noexcept {
-    if constexpr (sizeof(T) == sizeof(float))
-        return table().narrow_f32;
-    else
-        return table().narrow_f64;
-}
 
 template <class T>
 bool readable_as(const Columns& columns) noexcept {
@@ -144,7 +137,9 @@ class NarrowPass {
 
  private:
     std::size_t rows_of_items() const noexcept {
-        const std::size_t fewest = item_bytes / (width_ * sizeof(T)) + 1;
+        const std::size_t by_bytes = item_bytes / (width_ * sizeof(T)) + 1;
+        const std::size_t by_products = item_products / (height_ * width_) + 1;
+        const std::size_t fewest = std::min(by_bytes, by_products);
         return round_up(std::max(fewest, task_.rows / most_items + 1), kernels::block_rows);
     }
 
@@ -204,60 +199,73 @@ class NarrowPass {
             const std::size_t first = task_.symmetric > 0 ? from / lanes_ : 0;
             const std::size_t begin = std::min(first * lanes_, last_vector);
             const auto lines = next.take(rows, right, cache_line);
-            kernels_.tile[vectors_ - first - 1](
-                left + from, left_stride, right + begin, right_.stride(),
-                static_cast<std::ptrdiff_t>(last_vector - begin), rows,
-                sums + i * stride_ + first * lanes_, static_cast<std::ptrdiff_t>(stride_),
-                lines.first, lines.stride);
+            const auto& tiles = height_of_tile(i) == mr_ ? kernels_.tile : kernels_.half;
+            tiles[vectors_ - first - 1](left + from, left_stride, right + begin, right_.stride(),
+                                        static_cast<std::ptrdiff_t>(last_vector - begin), rows,
+                                        sums + i * stride_ + first * lanes_,
+                                        static_cast<std::ptrdiff_t>(stride_), lines.first,
+                                        lines.stride);
         }
     }
 
-    // The first column of the left side in the tile at row i of the sums.
+    // The tile at row i of the sums: its height, and its first column of the left side.
+    std::size_t height_of_tile(std::size_t i) const noexcept {
+        return height_ > mr_ && height_ - i <= mr_ / 2 ? mr_ / 2 : mr_;
+    }
     std::size_t first_row(std::size_t i) const noexcept {
-        return height_ > mr_ ? std::min(i, height_ - mr_) : 0;
+        return height_ > mr_ ? std::min(i, height_ - height_of_tile(i)) : 0;
     }
 
     // ---- the result
 
-    // The product of column i of the left side and column j of the right one; i <= j where the product is symmetric.
-    double value(std::size_t i, std::size_t j) noexcept {
+    // The product of column i of the left side and column j of the right one, if grouped; i <= j where it is symmetric.
+    double grouped_value(std::size_t i, std::size_t j) noexcept {
         const double* const sums = sums_of(0);
-        if (grouped_) {
-            std::size_t row = i, place = j;
-            if (rotated_) {
-                const std::size_t distance = j - i;
-                row = std::min(distance, width_ - distance);
-                place = row == distance ? i : j;
-            }
-            double total = 0;
-            for (; place < lanes_ / width_ * width_; place += width_)
-                total += sums[row * lanes_ + place];
-            return total;
+        std::size_t row = i, place = j;
+        if (rotated_) {
+            const std::size_t distance = j - i;
+            row = std::min(distance, width_ - distance);
+            place = row == distance ? i : j;
         }
-        const std::size_t last_row = sum_rows_ - mr_, last_column = stride_ - lanes_;
-        const std::size_t row = i < last_row ? i : last_row + i - first_row(last_row);
-        const std::size_t column = j < last_column ? j : last_column + j - (width_ - lanes_);
-        return sums[row * stride_ + column];
+        double total = 0;
+        for (; place < lanes_ / width_ * width_; place += width_)
+            total += sums[row * lanes_ + place];
+        return total;
     }
 
     void write() noexcept {
-        const std::size_t symmetric = task_.symmetric, height = task_.left.width();
         if (thin_) {
-            const auto place =
-                task_.transposed ? task_.product.place_transposed : task_.product.place;
-            return place(sums_of(0), static_cast<std::ptrdiff_t>(stride_), static_cast<int>(height),
-                         static_cast<int>(width_), kernels::no_diagonal, 0, nullptr, task_.C,
-                         static_cast<std::ptrdiff_t>(task_.C_stride), 0);
+            // A single column of the result is as contiguous as a row.
+            const bool in_columns = task_.transposed && task_.C_stride > 1;
+            const auto place = in_columns ? task_.product.place_transposed : task_.product.place;
+            return place(sums_of(0), static_cast<std::ptrdiff_t>(stride_),
+                         static_cast<int>(height_), static_cast<int>(width_), kernels::no_diagonal,
+                         0, nullptr, task_.C, static_cast<std::ptrdiff_t>(task_.C_stride), 0);
         }
-        for (std::size_t i = 0; i < height; ++i) {
-            for (std::size_t j = i; j < symmetric; ++j)
-                task_.G[i * symmetric + j] = task_.G[j * symmetric + i] = value(i, j);
-            for (std::size_t j = symmetric; j < width_; ++j) {
-                const std::size_t column = j - symmetric;
-                task_.C[task_.transposed ? column * task_.C_stride + i
-                                         : i * task_.C_stride + column] = value(i, j);
+        for (std::size_t i = 0; i < task_.left.width(); ++i) {
+            if (grouped_) {
+                write_row(i, {0, width_}, [&](std::size_t j) { return grouped_value(i, j); });
+                continue;
             }
+            const std::size_t last_row = sum_rows_ - mr_, last_column = stride_ - lanes_;
+            const std::size_t row = i < last_row ? i : last_row + i - first_row(last_row);
+            const double* const sums = sums_of(0) + row * stride_;
+            const std::size_t overlap = stride_ - width_;
+            write_row(i, {0, last_column}, [=](std::size_t j) { return sums[j]; });
+            write_row(i, {last_column, width_}, [=](std::size_t j) { return sums[j + overlap]; });
         }
+    }
+
+    // Writes some columns of row i of the product, and of G also its column i.
+    template <class Value>
+    void write_row(std::size_t i, Range columns, Value value) noexcept {
+        const std::size_t symmetric = task_.symmetric;
+        for (std::size_t j = std::max(i, columns.begin); j < std::min(columns.end, symmetric); ++j)
+            task_.G[i * symmetric + j] = task_.G[j * symmetric + i] = value(j);
+        const std::size_t across = task_.transposed ? task_.C_stride : 1,
+                          down = task_.transposed ? 1 : task_.C_stride;
+        for (std::size_t j = std::max(symmetric, columns.begin); j < columns.end; ++j)
+            task_.C[i * down + (j - symmetric) * across] = value(j);
     }
 
     const DirectProduct& task_;

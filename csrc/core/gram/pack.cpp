@@ -17,7 +17,7 @@ constexpr int rows_at_a_time = 16;
 void clear_products(const PartialSums& sums, std::size_t left) noexcept {
     const ResultBlock& block = sums.block;
     const std::size_t columns = block.layout.padded(block.right.size()), width = block.layout.width;
-    for (std::size_t i = sums.first_place(); i < left; i += block.mr) {
+    for (std::size_t i = sums.first_place() / block.mr * block.mr; i < left; i += block.mr) {
         const std::size_t first = block.diagonal ? i / width * width : 0;
         std::memset(sums.product_at(i, first), 0,
                     block.mr * (columns - first) * block.task->product.sum_bytes());

@@ -77,9 +77,10 @@ struct PartialSums {
     unsigned char* scratch;
 
     // The places, in panels, of the columns that take part: from first_place() to the side's end. Up to symmetric_end() the
-    // right side's columns are the left side's.
+    // right side's columns are the left side's. The first tile may be half a tile.
     std::size_t first_place() const noexcept {
-        return block.square ? block.layout.first_place(columns_in(nonzero.left, block.left)) : 0;
+        if (!block.square) return 0;
+        return block.layout.first_place(columns_in(nonzero.left, block.left), block.mr / 2);
     }
     std::size_t left_end() const noexcept {
         return first_place() + columns_in(nonzero.left, block.left);

@@ -27,8 +27,8 @@ class BPLS_API NotPositiveDefinite : public std::runtime_error {
     std::ptrdiff_t system;  // in solve_batched(), else -1
 };
 
-// Computes W = (G + ridge·I)⁻¹ C: n x m doubles, row major. Only G's upper triangle is read. Throws NotPositiveDefinite, and
-// leaves W untouched, if a pivot is not above n·2⁻⁵²·(G_ii + ridge). Throws std::invalid_argument if shapes do not match.
+// Computes W = (G + ridge·I)⁻¹ C: n x m doubles, row major, which must not overlap G or C. Only G's upper triangle is used.
+// Throws NotPositiveDefinite, and leaves W untouched, if a pivot is not above n·2⁻⁵²·(G_ii + ridge). Throws std::invalid_argument if shapes do not match.
 // Values are not checked: non-finite ones lead to a non-finite result or a failed pivot.
 BPLS_API void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, double* W,
                     int n_threads = 0);

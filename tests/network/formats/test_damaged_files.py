@@ -75,13 +75,13 @@ def interrupt(*_):
 def _guarded():
     """Follow the memory, and let a reader that hangs fail where the system has alarms."""
     tracemalloc.start()
-    before = signal.signal(signal.SIGALRM, interrupt) if os.name == "posix" else None
+    before = signal.signal(signal.SIGPROF, interrupt) if os.name == "posix" else None
     try:
         yield
     finally:
         tracemalloc.stop()
         if before is not None:
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager
@@ -89,12 +89,12 @@ def limited():
     tracemalloc.reset_peak()
     start, _ = tracemalloc.get_traced_memory()
     if os.name == "posix":
-        signal.alarm(LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
         yield
     finally:
         if os.name == "posix":
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     _, peak = tracemalloc.get_traced_memory()
     assert peak - start < MOST_MEMORY
 
