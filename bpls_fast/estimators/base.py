@@ -14,8 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from bpls_fast.estimators.byte_tables import is_table
+from bpls_fast.estimators.intervals import Uncertainty
 from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
 from bpls_fast.kernels import check_finite
+from bpls_fast.network.committee import joined_network
 from bpls_fast.network.network import Network
 from bpls_fast.training.data import Samples, float_of
 from bpls_fast.training.initial_network import (
@@ -25,7 +28,8 @@ from bpls_fast.training.initial_network import (
     shifted,
     trained_start,
 )
-from bpls_fast.training.methods import METHODS, Method
+from bpls_fast.training.methods import METHODS, Method, Trained
+from bpls_fast.training.moments import OutputScale
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
 
@@ -96,13 +100,24 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         None  # of a stream, as long as they are too few to draw a start for
     )
     _fitted = False  # by fit; partial_fit leaves it False
+    _uncertainty: Uncertainty | None = None  # of a regressor's committee
+    _output_scale: OutputScale  # of a regressor
+    _standardized: Network  # a regressor's network with standardized outputs
+    _bytes_are_table = False  # of the rows of the last fit, or of the stream
     _row_type: np.dtype[Any]
     _offset: NDArray[np.float64]  # that the stream subtracts from the columns
     network_: Network
     report_: FitReport
     n_iter_: int
+    oob_score_: float
 
-    _STREAM_STATE: tuple[str, ...] = ("_stream", "_first_rows", "_offset", "_row_type")
+    _STREAM_STATE: tuple[str, ...] = (
+        "_stream",
+        "_first_rows",
+        "_offset",
+        "_row_type",
+        "_bytes_are_table",
+    )
 
     def _check_parameters(self) -> None:
         """Validate the parameters that are not at their defaults, unless scikit-learn is told not to."""
@@ -128,6 +143,18 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             )
         return TrainingRows(X, y, weights)
 
+    def _decided(self, rows: TrainingRows) -> TrainingRows:
+        """Decide whether bytes are a table; return its rows as floats, and other rows as they are."""
+        self._bytes_are_table = (
+            rows.X.dtype == np.uint8 and self.input_scale is None and is_table(rows.X)
+        )
+        return self._as_decided(rows)
+
+    def _as_decided(self, rows: TrainingRows) -> TrainingRows:
+        if not self._bytes_are_table or rows.X.dtype != np.uint8:
+            return rows
+        return rows._replace(X=rows.X.astype(np.float32))
+
     def _validated_rows(self, X: ArrayLike) -> Array:
         """Validate rows to predict."""
         check_is_fitted(self)
@@ -144,35 +171,49 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _start(self, X: Array, sample_weight: Array | None, outputs: int) -> Start:
         """Return the network to begin with: random, or with `warm_start` that of the last fit."""
         if not self.warm_start or not hasattr(self, "network_"):
-            return self._random_start(X, sample_weight, outputs)
+            count = self.n_networks if self._method.can_join else 1
+            return self._random_starts(X, sample_weight, outputs, count)
         if not self._method.can_continue:
             raise ValueError(f"warm_start is True; expected False with method={self.method!r}")
         return self._trained_start(X, outputs)
 
     def _random_start(self, X: Array, sample_weight: Array | None, outputs: int) -> Start:
+        return self._random_starts(X, sample_weight, outputs, 1)
+
+    def _random_starts(
+        self, X: Array, sample_weight: Array | None, outputs: int, count: int
+    ) -> Start:
         seed = self._seed()
-        net = self._new_network(X, outputs, seed)
-        return random_start(net, X, sample_weight, spread=self._spread, seed=seed)
+        nets = [self._new_network(X, outputs, seed + number) for number in range(count)]
+        return random_start(nets, X, sample_weight, spread=self._spread, seed=seed)
 
     def _trained_start(self, X: Array, outputs: int) -> Start:
         net, expected = self.network_, self._new_network(X, outputs)
+        if self._fitted and self.n_networks > 1 and self._method.can_join:
+            expected = joined_network([expected] * self.n_networks)
         if (net.layer_sizes, net.activations) != (expected.layer_sizes, expected.activations):
             raise ValueError(f"the network to go on with is {net}; expected {expected}")
         return trained_start(net, X, seed=self._seed())
 
     def _new_network(self, X: Array, outputs: int, seed: int = 0) -> Network:
         sizes = [X.shape[1], *checked_sizes(self.hidden_layer_sizes), outputs]
-        return Network(sizes, self.activation, self._output_activation, seed=seed)
+        scale = self.input_scale if X.dtype == np.uint8 else None
+        return Network(
+            sizes, self.activation, self._output_activation, seed=seed, input_scale=scale
+        )
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _finish(self, start: Start, report: FitReport) -> None:
+    def _finish(self, start: Start, trained: Trained) -> None:
         """Keep the trained network and the report; a later `partial_fit` begins a new stream."""
-        fold_offset(start.net, start.offset)
-        self.network_ = start.net
-        self.report_ = report
-        self.n_iter_ = report.iterations
+        fold_offset(trained.network, start.offset)
+        self.network_ = trained.network
+        self.report_ = trained.report
+        self.n_iter_ = trained.report.iterations
+        self.__dict__.pop("oob_score_", None)
+        if trained.committee is not None:
+            self.oob_score_ = trained.report.validation[-1][1]
         self._stream, self._first_rows, self._fitted = None, None, True
 
     # ---- partial_fit
@@ -190,7 +231,10 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _next_rows(self, rows: TrainingRows) -> TrainingRows:
-        """Return the rows to learn from: of the stream's dtype, without weights of 0, after the first rows if kept."""
+        """Return the rows to learn from: of the stream's dtype, without weights of 0, after the first rows if kept.
+
+        Bytes of a table come as floats.
+        """
         X = rows.X
         begun = self._stream is not None or self._first_rows is not None
         if begun and X.dtype != self._row_type:
@@ -201,7 +245,10 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         rows = rows._replace(X=X)
         if rows.sample_weight is not None and not rows.sample_weight.all():
             rows = rows.take(np.flatnonzero(rows.sample_weight))
-        return rows if self._fitted else self._after_first_rows(rows)
+        if self._fitted:
+            return self._as_decided(rows)
+        rows = self._after_first_rows(rows)
+        return self._decided(rows) if self._stream is None else self._as_decided(rows)
 
     def _after_first_rows(self, rows: TrainingRows) -> TrainingRows:
         """Begin the stream anew with all rows so far, until they are enough to draw the start for."""

@@ -18,6 +18,7 @@ from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.training.bpls.backward_sweep import CHOICES
 from bpls_fast.training.checks import class_weights
 from bpls_fast.training.data import Samples, float_of
+from bpls_fast.training.refined.sweeps import LOSSES
 from bpls_fast.training.targets import one_hot_targets
 
 __all__ = ["BPLSClassifier"]
@@ -27,8 +28,8 @@ __all__ = ["BPLSClassifier"]
 class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     """A classifier: a network with softmax outputs, trained in closed form.
 
-    Columns of floats may have any units and offsets; no scaler is needed. Rows of uint8 are images: they are multiplied
-    by 1/255 inside the first layer, without a copy.
+    Columns of floats may have any units and offsets; no scaler is needed. Rows of uint8 are images or a table: see
+    `input_scale`.
 
     Parameters
     ----------
@@ -39,16 +40,31 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     method : {"refined", "paper"}
         The training method: refined sweeps (`bpls_fast.fit_refined`) or the paper's Algorithm 2
         (`bpls_fast.fit_classifier`). `partial_fit` uses refined sweeps with either.
+    loss : {"squared", "cross_entropy", "auto"}
+        What refined sweeps minimize. The cross-entropy fits many classes better and gives better probabilities, but
+        takes more sweeps. "auto" chooses the loss, the ridge, the weight decay and the number of sweeps on rows that
+        are held out; `report_.trials` says what was tried.
+    n_networks : int
+        The number of networks whose mean is the result, of refined sweeps. With more than one, each is trained without
+        one part of the rows, and the ridge, the weight decay and the number of sweeps are chosen on the first part.
+        `network_` has their hidden layers side by side, so the activation must not be softmax. `partial_fit` trains
+        one network.
     max_iter : int, optional
         The largest number of sweeps. By default refined sweeps go on for `max_passes`, and Algorithm 2 makes at most
-        15.
-    max_passes : float
-        The largest number of passes over the data. Each refined sweep sees a chunk of the rows; see
-        `bpls_fast.fit_refined`.
+        15. A number that is chosen is at most 96.
+    max_passes : float, optional
+        The largest number of passes over the data: by default 5, or any number where the sweeps are chosen. Each
+        refined sweep sees a chunk of the rows; see `bpls_fast.fit_refined`.
     eps : float, optional
         The ridge, relative to the mean of the diagonal of a layer's Gram matrix. For refined sweeps it is the ridge of
-        the first layer, 7 by default: a larger one generalizes better and learns more slowly. For Algorithm 2 it is
-        the ridge of every layer, 1e-5 by default.
+        the first layer, by default 7, or 0.1 for the cross-entropy, unless it is chosen: a larger one generalizes
+        better and learns more slowly. For Algorithm 2 it is the ridge of every layer, 1e-5 by default.
+    input_scale : float, optional
+        Of rows of uint8: the factor of every column of images, which share one unit. They are multiplied inside the
+        first layer, without a copy. By default the training rows decide. They are a table if, among the columns that
+        are not nearly constant, at least 5 % have a range that is more than eight times smaller than the largest, such
+        as dummies beside bytes up to 255. The columns of a table have units of their own, as if they were float32.
+        Otherwise the rows are images, and the factor is 1/255. Rows of floats are always a table.
     early_stopping : bool
         Whether refined sweeps hold out a part of the rows, stop when the score on it has not improved
         `n_iter_no_change` times in a row, and keep the best network. It behaves as in scikit-learn.
@@ -81,6 +97,8 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         What happened during the fit.
     n_iter_ : int
         The number of sweeps.
+    oob_score_ : float
+        With several networks, the accuracy (weighted) of those that were not trained on the rows that they predict.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : (n_features_in_,) array
@@ -100,11 +118,13 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
 
     activation: str | Sequence[str | Activation] = "softmax"
     _: KW_ONLY
+    loss: str = "squared"
     margin: float | Sequence[float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
+        "loss": [StrOptions(set(LOSSES))],
         "choose_output": [StrOptions(set(CHOICES))],
         "margin": [MARGIN, "array-like", None],
         "class_weight": [StrOptions({"balanced"}), Mapping, None],
@@ -126,7 +146,8 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         y : (n_samples,) array
             Labels of any type that can be sorted.
         sample_weight : (n_samples,) array, optional
-            Weights >= 0. A weight of 2 counts a row twice, a weight of 0 leaves it out.
+            Weights >= 0. A weight of 2 counts a row twice, also in the number of refined sweeps, where rows count on
+            average as at least one and at most ten. A weight of 0 leaves a row out.
 
         Returns
         -------
@@ -134,7 +155,7 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
             The estimator itself.
         """
         self._check_parameters()
-        rows = self._validated(X, y, sample_weight)
+        rows = self._decided(self._validated(X, y, sample_weight))
         check_classification_targets(rows.y)
         classes = np.unique(rows.y)
         start = self._start(rows.X, rows.sample_weight, len(classes))
@@ -142,10 +163,10 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
             raise ValueError(
                 f"warm_start is True and y has the classes {classes}; expected {self.classes_} as before"
             )
-        report = self._method.train_classifier(
+        trained = self._method.train_classifier(
             start, rows.y, rows.sample_weight, self._parameters()
         )
-        self._finish(start, report)
+        self._finish(start, trained)
         self.classes_: Array = classes
         self.network_.classes = classes
         seen = np.bincount(np.searchsorted(classes, rows.y), rows.sample_weight, len(classes))

@@ -17,7 +17,6 @@ from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.backend import BACKENDS
 from bpls_fast.training.bpls.backward_sweep import TARGETS
 from bpls_fast.training.methods import DEFAULT_METHOD, METHODS
-from bpls_fast.training.refined.fit import DEFAULT_PASSES
 
 __all__ = ["CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
 
@@ -28,9 +27,11 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "hidden_layer_sizes": ["array-like", COUNT],
     "activation": [StrOptions(set(activations)), "array-like"],
     "method": [StrOptions(set(METHODS))],
+    "n_networks": [COUNT],
     "max_iter": [COUNT, None],
-    "max_passes": [Interval(Real, 0, np.inf, closed="right")],
+    "max_passes": [Interval(Real, 0, np.inf, closed="right"), None],
     "eps": [Interval(Real, 0, None, closed="left"), None],
+    "input_scale": [Interval(Real, 0, None, closed="neither"), None],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     "n_iter_no_change": [COUNT],
@@ -51,9 +52,11 @@ class SharedParameters:
     activation: str | Sequence[str | Activation] = "tanh"
     _: KW_ONLY
     method: str = DEFAULT_METHOD
+    n_networks: int = 1
     max_iter: int | None = None
-    max_passes: float = DEFAULT_PASSES
+    max_passes: float | None = None
     eps: float | None = None
+    input_scale: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from bpls_fast.estimators.base import Array, BaseBPLS
+from bpls_fast.estimators.intervals import Uncertainty
 from bpls_fast.estimators.parameters import CONSTRAINTS, MARGIN
+from bpls_fast.network.arguments import is_number
 from bpls_fast.training.bpls.backward_sweep import CHOICES
 from bpls_fast.training.data import Samples, float_of
 from bpls_fast.training.moments import OutputScale
@@ -38,22 +41,29 @@ class BPLSRegressor(RegressorMixin, BaseBPLS):  # type: ignore[misc]
         (`bpls_fast.fit_injective`), which makes one sweep. `partial_fit` uses refined sweeps with either.
     eps : float, optional
         The ridge, relative to the mean of the diagonal of a layer's Gram matrix. For refined sweeps it is the ridge of
-        the first layer, 7 by default. For Algorithm 1 it is the ridge of every layer. Its default is chosen by
-        generalized cross-validation of the output layer of the start (1e-6 without hidden layers), and is above the
-        rounding of the Gram matrices: for float32 and uint8 rows, 10⁻⁷ times the neurons of the widest layer.
+        the first layer, 7 by default, unless it is chosen. For Algorithm 1 it is the ridge of every layer. Its default
+        is chosen by generalized cross-validation of the output layer of the start (1e-6 without hidden layers), and is
+        above the rounding of the Gram matrices: for float32 and uint8 rows, 10⁻⁷ times the neurons of the widest layer.
+    n_networks : int
+        The number of networks whose mean is the result, of refined sweeps. With more than one, each is trained without
+        one part of the rows, and the ridge and the number of sweeps are chosen on the first part. `network_` has their
+        hidden layers side by side, so the activation must not be softmax. `partial_fit` trains one network.
     safeguard, target, choose_output, margin
         Of Algorithm 1: as in `bpls_fast.fit_injective`.
-    activation, max_iter, max_passes, early_stopping, validation_fraction, n_iter_no_change, warm_start, forgetting, \
-random_state, backend, verbose
+    activation, max_iter, max_passes, input_scale, early_stopping, validation_fraction, n_iter_no_change, warm_start, \
+forgetting, random_state, backend, verbose
         As in `bpls_fast.BPLSClassifier`. The activation is tanh by default.
 
     Attributes
     ----------
     network_ : Network
-        The trained network. It takes the same rows as `predict` and can be saved and used without scikit-learn.
+        The trained network. It takes the same rows as `predict` and can be saved and used without scikit-learn. Its
+        outputs for rows of float32 and uint8 are float32; convert the rows to float64 where y needs more digits.
     report_ : FitReport
         What happened during the fit. Losses are those of outputs with standard deviation 1. After Algorithm 1,
         `candidates[best]` names the network that was kept.
+    oob_score_ : float
+        With several networks, R² of those that were not trained on the rows that they predict.
     n_iter_, n_features_in_, feature_names_in_
         As in `bpls_fast.BPLSClassifier`.
 
@@ -99,16 +109,20 @@ random_state, backend, verbose
             The estimator itself.
         """
         self._check_parameters()
-        rows = self._validated(X, y, sample_weight, multi_output=True, y_numeric=True)
+        rows = self._decided(
+            self._validated(X, y, sample_weight, multi_output=True, y_numeric=True)
+        )
         Y = rows.y.reshape(len(rows.y), -1)
         scale = OutputScale.of(Y, rows.sample_weight)
         start = self._start(rows.X, rows.sample_weight, Y.shape[1])
-        report = self._method.train_regressor(
+        trained = self._method.train_regressor(
             start, scale.standardize(Y), rows.sample_weight, self._parameters()
         )
-        self._finish(start, report)
-        scale.fold_into(self.network_)
-        self._output_scale = scale
+        self._finish(start, trained)
+        self._use_scale(scale)
+        self._uncertainty = None
+        if trained.committee is not None:
+            self._uncertainty = Uncertainty.of(trained.committee, start.offset, scale)
         self._one_output = rows.y.ndim == 1
         return self
 
@@ -149,23 +163,82 @@ random_state, backend, verbose
             targets = self._output_scale.standardize(rows.y).astype(float_of(rows.X))
             stream = self._open_stream(rows, outputs)
             self._learn(stream, Samples(rows.X, targets, None, rows.sample_weight))
-            self._output_scale.fold_into(self.network_)
+            self._use_scale(self._output_scale)
+            self._uncertainty = None
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return the outputs for each row.
 
         Parameters
         ----------
         X : (n_samples, n_features) array or data frame
+        return_std : bool
+            Whether to return standard deviations, too: those of the networks' outputs and of the out-of-fold errors
+            together. It needs several networks.
 
         Returns
         -------
-        (n_samples,) or (n_samples, n_outputs) array
-            Of the shape of y in `fit`; float64 if X is, otherwise float32.
+        (n_samples,) or (n_samples, n_outputs) array, or two of them
+            Of the shape of y in `fit`, in float64. Rows of float32 and uint8 are computed in float32 up to the
+            standardized outputs, so y may be far from 0 relative to its spread, or beyond the range of float32.
         """
         rows = self._validated_rows(X)
-        outputs = self.network_.forward(rows)
+        if rows.dtype == np.float64:
+            outputs = self._in_shape_of_y(self.network_.forward(rows))
+        else:
+            standardized = self._standardized.forward(rows)
+            outputs = self._in_shape_of_y(self._output_scale.restore(standardized))
+        if not return_std:
+            return outputs
+        return outputs, self._in_shape_of_y(self._known_uncertainty("return_std").deviations(rows))
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> tuple[Array, Array]:
+        """Return the lower and upper ends of intervals that hold y with a probability of about `coverage`.
+
+        The intervals are those of CV+: they combine the outputs of every network with the errors for the rows that it
+        was not trained on. It needs several networks.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or data frame
+        coverage : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        two (n_samples,) or (n_samples, n_outputs) arrays
+
+        Examples
+        --------
+        >>> import bpls_fast as bf
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> regressor = bf.BPLSRegressor(n_networks=4, random_state=0).fit(X, y)
+        >>> lower, upper = regressor.predict_interval(X, coverage=0.8)
+        >>> bool(0.7 < ((lower <= y) & (y <= upper)).mean() < 0.95)
+        True
+        """
+        if not is_number(coverage) or not 0 < coverage < 1:
+            raise ValueError(f"coverage is {coverage!r}; expected a number above 0 and below 1")
+        rows = self._validated_rows(X)
+        ends = self._known_uncertainty("predict_interval").interval(rows, coverage)
+        lower, upper = map(self._in_shape_of_y, ends)
+        return lower, upper
+
+    def _use_scale(self, scale: OutputScale) -> None:
+        """Scale the outputs of `network_`, which was trained on standardized ones, to the units of y."""
+        self._output_scale, self._standardized = scale, self.network_
+        self.network_ = scale.folded(self._standardized)
+
+    def _known_uncertainty(self, name: str) -> Uncertainty:
+        if self._uncertainty is None:
+            raise ValueError(
+                f"n_networks is {self.n_networks}; expected at least 2 in the last fit for {name}"
+            )
+        return self._uncertainty
+
+    def _in_shape_of_y(self, outputs: Array) -> Array:
         return outputs[:, 0] if self._one_output else outputs
 
     def __sklearn_tags__(self) -> Any:

@@ -128,6 +128,10 @@ class FitContext:
         self._reason_to_grow = self._reason_to_grow or reason
         self.eps = self.report.eps = eps
 
+    def use_ridge(self, eps: float) -> None:
+        """Set the ridge that was chosen for the rest of the fit."""
+        self.eps = self.report.eps = self._requested_eps = eps
+
     @property
     def has_callback(self) -> bool:
         """Whether the caller looks at the networks of a running fit."""

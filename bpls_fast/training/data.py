@@ -24,6 +24,10 @@ BLOCK_ROWS = 65_536
 """Rows of a block, where a source is read from its first row to its last."""
 
 
+MOST_REPETITIONS = 10
+"""As how many rows a row counts at most, on average, in the length of a fit."""
+
+
 @runtime_checkable
 class RowSource(Protocol):
     """Rows that can be read in any order and more than once, wherever they are kept.
@@ -132,9 +136,16 @@ class Samples(NamedTuple):
         """Return the number of rows if weights count as repetitions, but never less than there are."""
         return max(len(self.X), self.repetition * self.total_weight())
 
+    def planned_rows(self) -> int:
+        """Return the number of rows that chunks and sweeps are planned for: repetitions, up to MOST_REPETITIONS."""
+        return round(min(self.repetitions(), MOST_REPETITIONS * len(self.X)))
+
     def mean_square(self) -> float:
-        """Return the mean of |T|² over the rows of `targets`."""
-        return float(column_sums(self.targets, self.targets).sum()) / len(self.targets)
+        """Return the mean of |T|²: over the classes, or weighted over the rows."""
+        if self.labels is not None:
+            return float(column_sums(self.targets, self.targets).sum()) / len(self.targets)
+        squares = column_sums(self.targets, self.targets, self.sample_weight)
+        return float(squares.sum()) / self.total_weight()
 
     def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
         """Return the chosen rows as a training set."""
@@ -172,7 +183,7 @@ class Samples(NamedTuple):
     def as_batch(self) -> Batch:
         """Return all rows as one batch, every row a trial row."""
         T = self.targets if self.labels is None else self.targets[self.labels]
-        return Batch(self.X, T, self.sample_weight, len(self.X))
+        return Batch(self.X, T, self.sample_weight, len(self.X), self.labels)
 
     def score(self, outputs: Array) -> float:
         """Return the accuracy of the outputs, or R² averaged over the outputs, both weighted."""
@@ -197,9 +208,7 @@ class Batch(NamedTuple):
     T: Array
     sample_weight: Array | None
     trial: int
-    labels: NDArray[np.intp] | None = (
-        None  # the output of each row's label, where a method needs it
-    )
+    labels: NDArray[np.intp] | None = None  # the output of each row's label
 
     def take(self, chosen: NDArray[np.intp]) -> Batch:
         """Return the chosen rows as a batch, every row a trial row."""
@@ -211,7 +220,8 @@ class Batch(NamedTuple):
         """Return the trial rows, at most the first `most` of them."""
         count = self.trial if most is None else min(self.trial, most)
         sample_weight = None if self.sample_weight is None else self.sample_weight[:count]
-        return Batch(self.X[:count], self.T[:count], sample_weight, count)
+        labels = None if self.labels is None else self.labels[:count]
+        return Batch(self.X[:count], self.T[:count], sample_weight, count, labels)
 
     def total_weight(self) -> float:
         """Return the number of rows, or the sum of their weights."""

@@ -1,11 +1,13 @@
 """Where a fit starts: a random network for columns in any units, or a network that was trained before.
 
 The random first layer is drawn for standardized columns, and the standardization is folded into its weights: X is not
-copied, and prediction costs nothing more. Rows of uint8 are images and not standardized.
+copied, and prediction costs nothing more. Rows of uint8 are images and not standardized;
+the estimators pass a table of bytes as floats.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ class Start(NamedTuple):
     offset: NDArray[np.float64]
     seed: int
     is_trained: bool = False
+    others: tuple[Network, ...] = ()  # the other members of a committee
 
     @property
     def standardize(self) -> bool:
@@ -35,14 +38,14 @@ class Start(NamedTuple):
 
 
 def random_start(
-    net: Network, X: Array, sample_weight: Array | None, *, spread: float, seed: int
+    nets: Sequence[Network], X: Array, sample_weight: Array | None, *, spread: float, seed: int
 ) -> Start:
-    """Scale a random network to the columns of X.
+    """Scale random networks to the columns of X.
 
     Parameters
     ----------
-    net : Network
-        Its weights are uniform between -1 and 1; they are replaced.
+    nets : sequence of Network
+        A network, or the members of a committee. Their weights are uniform between -1 and 1; they are replaced.
     X : (d, inputs) array of uint8, float32 or float64
     sample_weight : (d,) array, optional
     spread : float
@@ -50,17 +53,19 @@ def random_start(
     seed : int
         For what the fit draws later.
     """
-    first, *others = (W * (spread * np.sqrt(3 / len(W))) for W in net.weights)
     offset = np.zeros(X.shape[1])
     if X.dtype != np.uint8:
         mean, deviation = moments(X, sample_weight)
         varies = deviation > ROUNDING * np.abs(mean)
         largest = offset_limit(X.dtype, sample_weight is not None)
         offset = np.where(varies & (np.abs(mean) > largest * deviation), mean, 0.0)
-        first[:-1] /= np.where(varies, deviation, np.inf)[:, np.newaxis]
-        first[-1] -= (mean - offset) @ first[:-1]
-    net.weights = [first, *others]
-    return Start(net, shifted(X, offset), offset, seed)
+    for net in nets:
+        first, *others = (W * (spread * np.sqrt(3 / len(W))) for W in net.weights)
+        if X.dtype != np.uint8:
+            first[:-1] /= np.where(varies, deviation, np.inf)[:, np.newaxis]
+            first[-1] -= (mean - offset) @ first[:-1]
+        net.weights = [first, *others]
+    return Start(nets[0], shifted(X, offset), offset, seed, others=tuple(nets[1:]))
 
 
 def trained_start(net: Network, X: Array, *, seed: int) -> Start:

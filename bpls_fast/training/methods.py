@@ -10,23 +10,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from bpls_fast.network import Network
 from bpls_fast.training.bpls.algorithm1 import fit_injective
 from bpls_fast.training.bpls.algorithm2 import DEFAULT_MAX_ITER, fit_classifier
 from bpls_fast.training.bpls.backward_sweep import CHOICES, TARGETS
 from bpls_fast.training.bpls.default_ridge import cross_validated_eps
 from bpls_fast.training.data import Array
 from bpls_fast.training.initial_network import Start
-from bpls_fast.training.refined.fit import DEFAULT_EPS, DEFAULT_PASSES, fit_refined
+from bpls_fast.training.refined.committee import Committee, fit_committee
+from bpls_fast.training.refined.fit import fit_refined
+from bpls_fast.training.refined.running import DEFAULT_PASSES
 from bpls_fast.training.refined.stream import Stream
+from bpls_fast.training.refined.sweeps import LOSSES
 from bpls_fast.training.report import FitReport
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement"]
+__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement", "Trained"]
 
 Parameters = Mapping[str, Any]
 """An estimator's parameters by name; None asks for the default of the method."""
 
-Trainer = Callable[[Start, Array, Array | None, Parameters], FitReport]
-"""Trains the network of a start, in place, on targets or labels and the weights of the rows."""
+
+class Trained(NamedTuple):
+    """A trained network, the report on its training, and the committee that it is, if it is one."""
+
+    network: Network
+    report: FitReport
+    committee: Committee | None = None
+
+
+Trainer = Callable[[Start, Array, Array | None, Parameters], Trained]
+"""Trains the networks of a start on targets or labels and the weights of the rows."""
 
 PAPER_CLASSIFIER_EPS = 1e-5
 """The ridge of the paper's classifier where `eps` is None."""
@@ -76,6 +91,8 @@ class Method:
         Return the stream that `partial_fit` adds rows to.
     can_continue : bool
         Whether `warm_start=True` is possible.
+    can_join : bool
+        Whether it trains committees, `n_networks > 1`.
     options : tuple of Option
         What it adds to `bpls-fast train`.
     """
@@ -89,6 +106,7 @@ class Method:
     train_regressor: Trainer
     open_stream: Callable[[Start, Parameters], Stream]
     can_continue: bool
+    can_join: bool
     options: tuple[Option, ...]
 
 
@@ -108,7 +126,25 @@ def _shared(start: Start, weights: Array | None, parameters: Parameters) -> dict
 
 def _train_refined(
     start: Start, y: Array, weights: Array | None, parameters: Parameters
-) -> FitReport:
+) -> Trained:
+    loss = parameters.get("loss", "squared")
+    class_weight = parameters.get("class_weight")
+    if start.others:
+        if parameters["early_stopping"]:
+            raise ValueError("early_stopping is True; expected False with n_networks > 1")
+        committee = fit_committee(
+            [start.net, *start.others],
+            start.X,
+            y,
+            loss=loss,
+            eps=parameters["eps"],
+            max_passes=_given(parameters["max_passes"], np.inf),
+            max_sweeps=parameters["max_iter"],
+            class_weight=class_weight,
+            seed=start.seed,
+            **_shared(start, weights, parameters),
+        )
+        return Trained(committee.network, committee.report, committee)
     held_out = 0.0
     if parameters["early_stopping"]:
         held_out = parameters["validation_fraction"]
@@ -116,27 +152,30 @@ def _train_refined(
             raise ValueError(
                 f"validation_fraction is {held_out!r}; expected a number above 0 and below 1"
             )
-    return fit_refined(
+    report = fit_refined(
         start.net,
         start.X,
         y,
         max_passes=parameters["max_passes"],
         max_sweeps=parameters["max_iter"],
-        eps=_given(parameters["eps"], DEFAULT_EPS),
+        loss=loss,
+        eps=parameters["eps"],
         start="network" if start.is_trained else "scaled",
         validation_fraction=held_out,
         patience=parameters["n_iter_no_change"],
-        class_weight=parameters.get("class_weight"),
+        class_weight=class_weight,
         seed=start.seed,
         **_shared(start, weights, parameters),
     )
+    return Trained(start.net, report)
 
 
 def _open_refined_stream(start: Start, parameters: Parameters) -> Stream:
     return Stream(
         start.net,
         start="network" if start.is_trained else "scaled",
-        eps=_given(parameters["eps"], DEFAULT_EPS),
+        loss=parameters.get("loss", "squared"),
+        eps=parameters["eps"],
         forgetting=parameters["forgetting"],
         standardize=start.standardize,
         seed=start.seed,
@@ -145,8 +184,8 @@ def _open_refined_stream(start: Start, parameters: Parameters) -> Stream:
 
 def _train_algorithm2(
     start: Start, labels: Array, weights: Array | None, parameters: Parameters
-) -> FitReport:
-    return fit_classifier(
+) -> Trained:
+    report = fit_classifier(
         start.net,
         start.X,
         labels,
@@ -156,13 +195,14 @@ def _train_algorithm2(
         **_targets(parameters),
         **_shared(start, weights, parameters),
     )
+    return Trained(start.net, report)
 
 
 def _train_algorithm1(
     start: Start, Y: Array, weights: Array | None, parameters: Parameters
-) -> FitReport:
+) -> Trained:
     eps = parameters["eps"]
-    return fit_injective(
+    report = fit_injective(
         start.net,
         start.X,
         Y,
@@ -171,6 +211,7 @@ def _train_algorithm1(
         **_targets(parameters),
         **_shared(start, weights, parameters),
     )
+    return Trained(start.net, report)
 
 
 def _targets(parameters: Parameters) -> dict[str, Any]:
@@ -187,12 +228,16 @@ REFINED = Method(
     train_regressor=_train_refined,
     open_stream=_open_refined_stream,
     can_continue=True,
+    can_join=True,
     options=(
         Option(
             "--passes",
             "max_passes",
             float,
             f"passes over the data at most; {DEFAULT_PASSES:g} by default",
+        ),
+        Option(
+            "--loss", "loss", LOSSES, "what the sweeps minimize; squared by default, auto chooses"
         ),
     ),
 )
@@ -207,6 +252,7 @@ PAPER = Method(
     train_regressor=_train_algorithm1,
     open_stream=_open_refined_stream,
     can_continue=False,
+    can_join=False,
     options=(
         Option(
             "--full-sweeps",

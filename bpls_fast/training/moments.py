@@ -46,19 +46,27 @@ class OutputScale(NamedTuple):
 
     @classmethod
     def of(cls, Y: Array, sample_weight: Array | None) -> OutputScale:
-        """Return the scale of the columns of Y."""
-        mean, deviation = moments(Y, sample_weight)
-        deviation[deviation <= ROUNDING * np.abs(mean)] = 1.0
-        return cls(mean, deviation)
+        """Return the scale of the columns of Y, in float64; their squares may be beyond its range."""
+        Y = Y.astype(np.float64)
+        _, exponents = np.frexp(np.abs(Y).max(axis=0))
+        mean, deviation = moments(np.ldexp(Y, -exponents), sample_weight)
+        varies = deviation > ROUNDING * np.abs(mean)
+        deviation = np.where(varies, np.ldexp(deviation, exponents), 1.0)
+        return cls(np.ldexp(mean, exponents), deviation)
 
     def standardize(self, Y: Array) -> NDArray[np.float64]:
         """Return outputs with mean 0 and standard deviation 1."""
         standardized: NDArray[np.float64] = (Y - self.mean) / self.deviation
         return standardized
 
-    def fold_into(self, net: Network) -> None:
-        """Change a network that was trained on standardized outputs so that its outputs have the units of Y."""
+    def restore(self, outputs: Array) -> NDArray[np.float64]:
+        """Return standardized outputs in the units of Y, in float64."""
+        restored: NDArray[np.float64] = outputs.astype(np.float64) * self.deviation + self.mean
+        return restored
+
+    def folded(self, net: Network) -> Network:
+        """Return a network that was trained on standardized outputs with outputs in the units of Y."""
         *hidden, output = net.weights
         output = output * self.deviation
         output[-1] += self.mean
-        net.weights = [*hidden, output]
+        return net.with_weights([*hidden, output])

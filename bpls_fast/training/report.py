@@ -31,7 +31,7 @@ class FitReport:
         Training accuracy, weighted by `sample_weight`.
     loss : list of float
         Training loss: the root-mean-square error of each candidate of Algorithm 1; in refined sweeps, the mean squared
-        error before each step, ridge included.
+        error before each step, ridge included, or the mean cross-entropy, weight decay included.
     candidates : list of str
         Names of the candidates of Algorithm 1.
     rows : list of int
@@ -44,6 +44,8 @@ class FitReport:
         The ridge that was used: the requested one, unless a factorization failed and it had to grow.
     backend : str
         Where the fit ran: "cpu" or "cuda".
+    trials : list of str
+        The settings that were tried on held-out rows, in words; the last one was chosen.
     margins : list of float
         Distance of each hidden layer's target from the ends of the range of its activation.
     best : int
@@ -78,6 +80,7 @@ class FitReport:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     eps: float = 0.0
     backend: str = "cpu"
+    trials: list[str] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
     best: int = 0
     stopped: str = ""
@@ -85,6 +88,8 @@ class FitReport:
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.stopped}" if self.stopped else self.method]
+        lines += [f"tried {trial}" for trial in self.trials[:-1]]
+        lines += [f"chosen {trial}" for trial in self.trials[-1:]]
         if self.misses:
             lines.append("iteration   misses  accuracy")
             lines += [

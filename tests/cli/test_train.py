@@ -54,6 +54,7 @@ def assert_prints_the_report(
         ([], {}),
         (["--max-iter", "3"], {"max_sweeps": 3}),
         (["--passes", "2.5"], {"max_passes": 2.5}),
+        (["--loss", "cross_entropy"], {"loss": "cross_entropy"}),
     ],
 )
 def test_the_options_of_train_are_the_arguments_of_refined_sweeps(

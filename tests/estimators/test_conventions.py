@@ -147,6 +147,21 @@ def test_probabilities_sum_to_one_and_the_largest_names_the_class(dtype, digits)
     np.testing.assert_array_equal(classifier.classes_[probabilities.argmax(axis=1)], predicted)
 
 
+@pytest.mark.parametrize("method", ["refined", "paper"])
+def test_a_weight_of_two_for_all_rows_gives_what_every_row_twice_gives(method):
+    X = np.random.default_rng(0).normal(size=(450, 4))
+    y = X[:, 0] * X[:, 1]
+    labels, twice = np.digitize(y, [-0.3, 0.3]), np.repeat(X, 2, axis=0)
+    weights = np.full(len(X), 2.0)
+    classifier = bf.BPLSClassifier(method=method, random_state=0)
+    one = classifier.fit(X, labels, weights).predict_proba(X)
+    other = classifier.fit(twice, np.repeat(labels, 2)).predict_proba(X)
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    regressor = bf.BPLSRegressor(method=method, random_state=0)
+    one = regressor.fit(X, y, weights).predict(X)
+    np.testing.assert_allclose(one, regressor.fit(twice, np.repeat(y, 2)).predict(X), atol=1e-6)
+
+
 @pytest.mark.parametrize("class_weight", ["balanced", {"rare": 9.0}])
 def test_a_heavy_class_is_missed_less_often(class_weight):
     y = np.repeat(["common", "rare"], [900, 100])

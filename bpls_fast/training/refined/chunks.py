@@ -1,6 +1,7 @@
 """The rows of each sweep: chunks in random order, validation rows, and a sample for what needs no more.
 
-Early chunks are small, because any rows give a useful direction; they double after some sweeps.
+Early chunks are small, because any rows give a useful direction; they double after some sweeps. Sizes count the rows as
+if each were repeated according to its weight; a chunk has the different rows that one of repeated rows would have.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from bpls_fast.network import Network
 from bpls_fast.network.arguments import is_number
 from bpls_fast.training.data import Array, ArrayRows, Batch, Samples
 
-__all__ = ["DOUBLINGS", "TRIAL_SHARE", "Chunks", "chunk_sizes", "first_chunk", "hold_out", "sample"]
+__all__ = [
+    "DOUBLINGS",
+    "TRIAL_SHARE",
+    "Chunks",
+    "chunk_sizes",
+    "different_rows",
+    "first_chunk",
+    "hold_out",
+    "sample",
+]
 
 FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 1
 """Rows of the first chunks, sweeps until chunks double, and how often they do."""
@@ -34,14 +44,30 @@ SAMPLE_ROWS = 5_000
 class Chunks:
     """Cuts rows into chunks, in random order, and copies each into memory that the next one reuses.
 
+    Parameters
+    ----------
+    samples : Samples
+    sizes : iterator of int
+        The size of every chunk.
+    random : numpy.random.Generator
+    count : int, optional
+        The number of rows with repetitions, which sizes are parts of. By default no row is repeated.
+
     Attributes
     ----------
     size : int
-        The number of rows of the next chunk.
+        The size of the next chunk.
     """
 
-    def __init__(self, samples: Samples, sizes: Iterator[int], random: np.random.Generator) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        sizes: Iterator[int],
+        random: np.random.Generator,
+        count: int | None = None,
+    ) -> None:
         self._samples, self._sizes, self._random = samples, sizes, random
+        self._count = len(samples.X) if count is None else count
         self._source, self._targets = ArrayRows(samples.X), ArrayRows(samples.targets)
         self._order: NDArray[np.intp] = np.empty(0, np.intp)
         self._room = 0
@@ -51,7 +77,8 @@ class Chunks:
 
     def next(self) -> Batch:
         """Return the next chunk; it is valid until the one after it."""
-        size, self.size = self.size, next(self._sizes)
+        size = different_rows(self.size, len(self._samples.X), self._count)
+        self.size = next(self._sizes)
         if len(self._order) < size:
             self._order = self._random.permutation(self._source.count)
         chosen, self._order = self._order[:size], self._order[size:]
@@ -67,8 +94,18 @@ class Chunks:
             self._room = size
         X = self._source.take(chosen, self._X[:size])
         labels, sample_weight = self._samples.labels, self._samples.sample_weight
-        T = self._targets.take(chosen if labels is None else labels[chosen], self._T[:size])
-        return Batch(X, T, None if sample_weight is None else sample_weight[chosen], trial)
+        labels = None if labels is None else labels[chosen]
+        T = self._targets.take(chosen if labels is None else labels, self._T[:size])
+        sample_weight = None if sample_weight is None else sample_weight[chosen]
+        return Batch(X, T, sample_weight, trial, labels)
+
+
+def different_rows(size: int, rows: int, count: int) -> int:
+    """Return how many different rows to expect in a chunk, if `rows` rows are repeated so that they are `count`."""
+    if count == rows:
+        return size
+    left_out: float = (1 - size / count) ** (count / rows)
+    return max(1, round(rows * (1 - left_out)))
 
 
 def first_chunk(net: Network) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bpls_fast.kernels import gram
@@ -12,7 +14,7 @@ from bpls_fast.training.data import Array, Samples, float_of
 from bpls_fast.training.refined.chunks import TRIAL_SHARE
 from bpls_fast.training.refined.components import Components, leading_components, variance
 
-__all__ = ["NetworkInputs"]
+__all__ = ["NetworkInputs", "Ridge"]
 
 LARGEST_MEMORY = 1 << 30
 """The most bytes that the components of the rows may take."""
@@ -24,8 +26,25 @@ SEARCH_SHARE = 0.05
 """The share of the multiply-adds of the sweeps' products with all inputs that finding components may take."""
 
 
+class Ridge(NamedTuple):
+    """A ridge of the weights of all inputs, in terms of the weights V of components: size · |M V|²."""
+
+    size: float
+    metric: Array
+    """MᵀM: the squares of weights of inputs are VᵀMᵀMV."""
+
+
 class NetworkInputs:
     """The inputs of a fit.
+
+    Parameters
+    ----------
+    net : Network
+    sample : Samples
+        Some of the rows.
+    context : FitContext
+    output_layer : bool
+        Whether sweeps move the output layer, too; else there is nothing to learn about inputs that enter it.
 
     Attributes
     ----------
@@ -35,18 +54,20 @@ class NetworkInputs:
         The Gram matrix of a sample of what enters it.
     total : float
         The weight of that sample.
-    ridge : array or None
+    ridge : Ridge or None
         The ridge of the first layer, where it is not a multiple of the identity.
     """
 
-    def __init__(self, net: Network, sample: Samples, context: FitContext) -> None:
+    def __init__(
+        self, net: Network, sample: Samples, context: FitContext, *, output_layer: bool
+    ) -> None:
         self.net = self._outer = net
         self.total = sample.total_weight()
         self.G: Array = np.empty((0, 0))
-        self.ridge: Array | None = None
+        self.ridge: Ridge | None = None
         self._context = context
         self._components: Components | None = None
-        if len(net.layer_sizes) > 2:
+        if len(net.layer_sizes) > 2 or output_layer:
             with context.phase("gram"):
                 X, scale, weight = sample.X, net.scale_of(sample.X), sample.sample_weight
                 self.G = to_numpy(gram(X, bias=net.bias, scale=scale, sample_weight=weight))
@@ -62,7 +83,7 @@ class NetworkInputs:
         if plan is None or not self.G.size:
             return samples, held
         sweeps, passes = plan
-        count = len(samples.X) + (len(held.X) if held else 0)
+        count = samples.planned_rows() + (held.planned_rows() if held else 0)
         most = self._most_components(samples, count, passes)
         if most is None:
             return samples, held
@@ -82,7 +103,7 @@ class NetworkInputs:
                 return samples, held
             self._components = found
             self.net, self.G = inner
-            self.ridge = ridge * gram(found.M)
+            self.ridge = Ridge(ridge, gram(found.M))
             return reduced, reduced_held
 
     def on_all_inputs(self, network: Network) -> Network:

@@ -15,10 +15,9 @@ from bpls_fast.training.data import Samples, Weights
 from bpls_fast.training.refined.averaging import LEAST_KEPT, averaged
 from bpls_fast.training.refined.calibration import CALIBRATION_ROWS, calibrated
 from bpls_fast.training.refined.chunks import DOUBLINGS, TRIAL_SHARE, first_chunk
-from bpls_fast.training.refined.fit import DEFAULT_EPS, PHASES
-from bpls_fast.training.refined.losses import LEAST_OUTPUT_EPS
-from bpls_fast.training.refined.start import scaled_start
+from bpls_fast.training.refined.running import PHASES
 from bpls_fast.training.refined.sweep import RefinedSweep
+from bpls_fast.training.refined.sweeps import AUTO, given_setting, new_sweep, start_weights
 from bpls_fast.training.report import FitReport
 
 __all__ = ["Stream"]
@@ -33,8 +32,8 @@ REFRESH = 16
 class Stream:
     """A network that learns from rows as they arrive.
 
-    The stream sweeps over the latest rows whenever a quarter of a chunk of new rows has arrived; between sweeps, new
-    rows only change the output layer.
+    The stream sweeps over the latest rows whenever a quarter of a chunk of new rows has arrived. Between sweeps, new
+    rows only change the output layer, and under the cross-entropy nothing.
 
     Parameters
     ----------
@@ -42,8 +41,8 @@ class Stream:
         Trained in place by `update`.
     start : {"scaled", "network"}
         Whether its hidden weights are scaled to the first rows, as in `fit_refined`, or taken as they are.
-    eps, output_eps, standardize
-        As in `fit_refined`.
+    loss, eps, output_eps, decay, standardize
+        As in `fit_refined`; "auto" is the squared loss, since nothing can be held out.
     forgetting : float
         The share of earlier rows that remains in the Gram matrices after a chunk of new rows, from 0 to 1.
     seed : int
@@ -55,18 +54,21 @@ class Stream:
         net: Network,
         *,
         start: str = "scaled",
-        eps: float = DEFAULT_EPS,
-        output_eps: float = LEAST_OUTPUT_EPS,
+        loss: str = "squared",
+        eps: float | None = None,
+        output_eps: float | None = None,
+        decay: float | None = None,
         forgetting: float = 0.5,
         standardize: bool = False,
         seed: int = 0,
     ) -> None:
         if not is_number(forgetting) or not 0 <= forgetting <= 1:
             raise ValueError(f"forgetting is {forgetting!r}; expected a number from 0 to 1")
-        self.net = net
-        self.context = FitContext("refined sweeps over a stream", eps, phases=PHASES)
+        self.net, self.loss = net, "squared" if loss == AUTO else loss
+        setting = given_setting(self.loss, eps, output_eps, decay)
+        self.context = FitContext("refined sweeps over a stream", setting.eps, phases=PHASES)
         self.forgetting = float(forgetting)
-        self.sweep = RefinedSweep(net, self.context, output_eps=output_eps, standardize=standardize)
+        self.sweep = new_sweep(setting, net, self.context, standardize=standardize)
         self.scales = start == "scaled"
         self.chunk = first_chunk(net) << DOUBLINGS
         self.random = np.random.default_rng(seed)
@@ -93,13 +95,13 @@ class Stream:
         latest = kept.followed_by(new, self.chunk)
         self._latest = latest
         self._new += len(new.X)
-        if begins and self.sweep.hidden:
+        if begins and self.sweep.weights:
             if self.scales:
                 with self.context.phase("start"):
-                    self.net.weights = scaled_start(self.net, new, self.random)
-            self.sweep.hidden = self.net.weights[:-1]
-            self.mean = self.sweep.hidden
-        if self.sweep.hidden:
+                    self.net.weights = start_weights(self.loss, self.net, new, self.random)
+            self.sweep.weights = self.net.weights[: len(self.sweep.weights)]
+            self.mean = self.sweep.weights
+        if self.sweep.weights:
             self._learn_inputs(new)
             if begins or self._new >= self.chunk // STEPS_OF_A_CHUNK:
                 order = self.random.permutation(len(latest.X))
@@ -110,9 +112,12 @@ class Stream:
                 report.rows.append(len(order))
                 report.loss.append(loss)
                 share = LEAST_KEPT * (self._sweeps > 1)
-                self.mean = averaged(self.mean, self.sweep.hidden, share)
+                self.mean = averaged(self.mean, self.sweep.weights, share)
                 self._new = 0
-        self._solve_output(new)
+        if isinstance(self.sweep, RefinedSweep):
+            self._solve_output(new, self.sweep)
+        else:
+            self.net.weights = self.mean
 
     def _learn_inputs(self, new: Samples) -> None:
         X, weight = new.X, new.sample_weight
@@ -124,7 +129,7 @@ class Stream:
             total, in_total = self._inputs.total, self._inputs.weight
             self.sweep.learn_inputs(total, in_total, X, weight is not None)
 
-    def _solve_output(self, new: Samples) -> None:
+    def _solve_output(self, new: Samples, sweep: RefinedSweep) -> None:
         batch = new.as_batch()
         with self.context.phase("forward"):
             network = self.net.with_weights([*self.mean, self.net.weights[-1]])
@@ -135,10 +140,8 @@ class Stream:
             G, C = gram(N, batch.T, bias=self.net.bias, scale=scale, sample_weight=weight)
         self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new)
         G, C = np.split(self._outputs.total, [len(G)], axis=1)
-        if self.mean:
-            W = self.sweep.loss.solve_sums(G.copy(), C, batch).W
-        else:
-            W = self.sweep.loss.solve_on_inputs(G, C, batch).W
+        solve = sweep.loss.solve_sums if self.mean else sweep.loss.solve_on_inputs
+        W = solve(G.copy(), C, batch).W
         network.weights = [*self.mean, W]
         has_labels = new.labels is not None
         latest = self._latest or new

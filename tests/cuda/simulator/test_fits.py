@@ -8,6 +8,7 @@ import bpls_fast.training.solvers as solvers
 from bpls_fast.cuda import array, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
 from bpls_fast.cuda.device import products
+from bpls_fast.training.refined.committee import fit_committee
 from tests.support.reference import same_bits
 
 
@@ -121,6 +122,61 @@ def test_refined_sweeps_over_weighted_chunks_are_those_of_the_cpu(hidden):
     np.testing.assert_allclose(report.loss, expected.loss, rtol=1e-8)
     np.testing.assert_allclose(report.validation, expected.validation, rtol=1e-8)
     assert_same_network(gpu, cpu, np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8])
+def test_cross_entropy_sweeps_are_those_of_the_cpu(dtype):
+    X, labels = rings(dtype)
+
+    def make():
+        return bf.Network([3, 5, 4, 2], activation=["tanh", "softmax"], seed=2)
+
+    options = {"loss": "cross_entropy", "max_sweeps": 3, "decay": 1e-3}
+    (gpu, report), (cpu, expected) = both(bf.fit_refined, make, X, labels, **options)
+    np.testing.assert_allclose(
+        report.loss, expected.loss, rtol=1e-8 if dtype == np.float64 else 3e-3
+    )
+    assert_same_network(gpu, cpu, dtype)
+    assert report.backend == "cuda"
+
+
+@pytest.mark.parametrize("hidden", [[], [4]], ids=str)
+def test_cross_entropy_sweeps_over_weighted_chunks_are_those_of_the_cpu(hidden):
+    X, labels = rings(np.float64, 60)
+    weight = np.linspace(0.5, 1.5, len(X))
+
+    def make():
+        return bf.Network([3, *hidden, 2], activation="relu", seed=2)
+
+    options = {
+        "loss": "cross_entropy",
+        "chunk_rows": 24,
+        "max_sweeps": 3,
+        "sample_weight": weight,
+        "validation_fraction": 0.2,
+    }
+    (gpu, report), (cpu, expected) = both(bf.fit_refined, make, X, labels, **options)
+    np.testing.assert_allclose(report.loss, expected.loss, rtol=1e-8)
+    np.testing.assert_allclose(report.validation, expected.validation, rtol=1e-8)
+    assert_same_network(gpu, cpu, np.float64)
+
+
+def test_what_is_found_from_the_data_is_what_the_cpu_finds():
+    X, labels = rings(np.float64)
+
+    def make(seed=2):
+        return bf.Network([3, 4, 2], activation="tanh", seed=seed)
+
+    options = {"loss": "auto", "max_sweeps": 2}
+    (gpu, report), (cpu, expected) = both(bf.fit_refined, make, X, labels, **options)
+    assert report.trials == expected.trials
+    assert_same_network(gpu, cpu, np.float64)
+    on_gpu, on_cpu = (
+        fit_committee([make(0), make(1)], X, labels, max_sweeps=2, backend=backend)
+        for backend in ("cuda", "cpu")
+    )
+    assert_same_network(on_gpu.network, on_cpu.network, np.float64)
+    np.testing.assert_allclose(on_gpu.out_of_fold, on_cpu.out_of_fold, rtol=1e-6, atol=1e-8)
 
 
 def test_refined_sweeps_fit_numbers_and_networks_without_hidden_layers():

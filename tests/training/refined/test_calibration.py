@@ -5,8 +5,8 @@ import pytest
 
 import bpls_fast as bf
 from bpls_fast.training.context import FitContext
-from bpls_fast.training.data import Batch
-from bpls_fast.training.refined.calibration import LARGEST_FACTOR, calibrated
+from bpls_fast.training.data import Batch, Samples
+from bpls_fast.training.refined.calibration import LARGEST_FACTOR, calibrated, correction
 
 ROWS = 400
 
@@ -57,3 +57,33 @@ def test_numbers_and_other_outputs_are_left_alone():
     assert calibrated(net, False, batch, context()) is net
     other = bf.Network([3, 3], output_activation="sigmoid")
     assert calibrated(other, True, batch, context()) is other
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_numbers_are_corrected_by_linear_regression_that_does_not_magnify(bias, weighted):
+    random = np.random.default_rng(0)
+    N = random.normal(size=(ROWS, 3))
+    T = N * [0.4, 2.0, -1.0] + (3.0 if bias else 0.0) + 0.1 * random.normal(size=(ROWS, 3))
+    weight = random.uniform(0, 2, ROWS) if weighted else None
+    net = bf.Network([3, 3], output_activation="identity", bias=bias, seed=0)
+    net.weights = [np.eye(3 + bias, 3)]
+    found = correction(net, N, Samples(N, T, None, weight))
+    w = np.ones(ROWS) if weight is None else weight
+    A = np.c_[N[:, 0], np.ones(ROWS)] if bias else N[:, :1]
+    expected = np.linalg.lstsq(A * np.sqrt(w)[:, None], T[:, 0] * np.sqrt(w), rcond=None)[0]
+    assert found.factors[0] == pytest.approx(expected[0])
+    assert found.factors[1:].tolist() == [1.0, 0.0]
+    corrected = found.apply(net).forward(N)
+    np.testing.assert_allclose(corrected[:, 0], A @ expected, rtol=1e-9)
+    if bias:
+        means = np.average(corrected, axis=0, weights=w)
+        np.testing.assert_allclose(means, np.average(T, axis=0, weights=w))
+
+
+def test_probabilities_are_corrected_by_the_factor_with_the_least_cross_entropy():
+    net, batch = problem(1.0)
+    labels = batch.T.argmax(axis=1)
+    found = correction(net, batch.X, Samples(batch.X, np.eye(3), labels, None))
+    (W,) = calibrated(net, True, batch, context()).weights
+    np.testing.assert_allclose(found.apply(net).weights[0], W)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpls_fast as bf
-import bpls_fast.training.refined.fit as refined
+import bpls_fast.training.refined.running as refined
 from bpls_fast.training.data import Samples
 from bpls_fast.training.refined import chunks
 from bpls_fast.training.refined.sweep import RefinedSweep

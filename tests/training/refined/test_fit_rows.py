@@ -180,8 +180,8 @@ def assert_alike(answers, dtype):
 
 
 @pytest.mark.parametrize("factor", [2.0**-1000, 2.0**900])
-@pytest.mark.parametrize("options", [{}, {"chunk_rows": 40}], ids=str)
-def test_the_size_of_all_weights_changes_no_bit_under_a_given_ridge(options, factor):
+@pytest.mark.parametrize("options", [{"max_sweeps": 5}, {"chunk_rows": 40}], ids=str)
+def test_the_size_of_all_weights_changes_no_bit_under_a_given_ridge_and_plan(options, factor):
     X, labels = three_blobs()
     weights = np.random.default_rng(1).uniform(0.1, 3, len(X))
     results = []

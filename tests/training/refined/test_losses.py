@@ -35,7 +35,7 @@ def validated(monkeypatch):
     calls, choose_ridge = [], RefinedSweep.choose_ridge
 
     def noting(sweep, batch, *given):
-        (W,) = sweep.hidden
+        (W,) = sweep.weights
         A, T = (
             with_ones(np.tanh(with_ones(batch.X.astype(float), True) @ W), True),
             batch.T.astype(float),

@@ -37,6 +37,27 @@ def test_the_network_improves_with_the_rows():
     assert model.n_iter_ >= 10
 
 
+@pytest.mark.parametrize("size", [37, 2500])
+def test_a_stream_is_learnt_by_its_cross_entropy(size):
+    model = bf.BPLSClassifier((20,), "tanh", loss="cross_entropy", random_state=0)
+    for x, y in chunks(20_000, size):
+        model.partial_fit(x, y, classes=[0, 1, 2])
+    x, y = rings(2000, seed=1)
+    assert model.score(x, y) > 0.9
+    # The mean probability of each class is about its share of the rows; the mean of the weights lags behind.
+    np.testing.assert_allclose(
+        model.predict_proba(x).mean(axis=0), np.bincount(y) / len(y), atol=0.1
+    )
+
+
+def test_a_fit_is_continued_by_a_stream_of_the_same_loss():
+    x, y = rings(4000)
+    model = bf.BPLSClassifier((20,), "tanh", loss="cross_entropy", random_state=0).fit(x, y)
+    before = model.score(*rings(2000, seed=1))
+    model.partial_fit(*rings(4000, seed=2))
+    assert model.score(*rings(2000, seed=1)) > before - 0.02
+
+
 def test_numbers_are_learnt_too():
     model = bf.BPLSRegressor((30,), random_state=0)
     random = np.random.default_rng(0)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
-import bpls_fast.training.refined.sweep as sweep_module
+import bpls_fast.training.refined.layers as layers_module
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Batch, Samples
-from bpls_fast.training.refined.fit import PHASES
+from bpls_fast.training.refined.running import PHASES
 from bpls_fast.training.refined.start import scaled_start
 from bpls_fast.training.refined.sweep import (
     CHUNK_CONJUGACY,
@@ -164,8 +164,8 @@ def test_directions_keep_less_of_those_of_other_rows(chunks):
     sweep._directions = [random.normal(size=last.shape) * 1e-6 * np.abs(last).max()]
     kept = sweep._directions[0]
     steps = []
-    find_steps = sweep._steps
-    sweep._steps = lambda *given: steps.append(find_steps(*given)) or steps[-1]
+    find_steps = sweep._hidden_steps
+    sweep._hidden_steps = lambda *given: steps.append(find_steps(*given)) or steps[-1]
     sweep.sweep(rows)
     (direction,) = sweep._directions
     most = CHUNK_CONJUGACY if chunks else CONJUGACY
@@ -245,7 +245,7 @@ def test_a_sweep_is_what_numpy_makes_of_the_formulas(name, widths):
     assert loss == pytest.approx(expected_loss, rel=1e-9)
     # Halved where the whole step would have raised the loss.
     whole = [W - start for W, start in zip(expected, net.weights, strict=False)]
-    taken = [W - start for W, start in zip(sweep.hidden, net.weights, strict=False)]
+    taken = [W - start for W, start in zip(sweep.weights, net.weights, strict=False)]
     share = np.vdot(taken[0], whole[0]) / np.vdot(whole[0], whole[0])
     assert any(share == pytest.approx(0.5**k, rel=1e-4) for k in range(6))
     for one, other in zip(taken, whole, strict=True):
@@ -260,12 +260,12 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
     net.weights = scaled_start(net, Samples(X, T, None, None), random)
     hidden = []
     for most in (400, 100):
-        monkeypatch.setattr(sweep_module, "SLOPE_ROWS", most)
+        monkeypatch.setattr(layers_module, "SLOPE_ROWS", most)
         context = FitContext("test", 2.0, phases=PHASES)
         sweep = RefinedSweep(net, context, output_eps=1e-3, standardize=False)
         sweep.learn_inputs(bf.gram(X, bias=True), len(X), X, weighted=False)
         sweep.sweep(Batch(X, T, None, len(X)))
-        hidden.append(sweep.hidden)
+        hidden.append(sweep.weights)
     for one, other, start in zip(*hidden, net.weights, strict=False):
         assert not np.array_equal(one, other)
         assert np.linalg.norm(one - other) < 0.1 * np.linalg.norm(one - start)
@@ -273,9 +273,9 @@ def test_slopes_of_some_rows_are_a_fair_sample_of_sorted_ones(monkeypatch):
 
 @pytest.mark.parametrize(("trial", "used"), [(300, 300), (50, 400)])
 def test_slopes_are_of_the_rows_for_trial_unless_these_are_few(trial, used, monkeypatch):
-    seen, gram = [], sweep_module.gram
+    seen, gram = [], layers_module.gram
     monkeypatch.setattr(
-        sweep_module,
+        layers_module,
         "gram",
         lambda A, *rest, **given: seen.append(A) or gram(A, *rest, **given),
     )

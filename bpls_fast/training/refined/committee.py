@@ -1,0 +1,162 @@
+"""Folds as a committee: every network is trained without one fold of the rows, and their mean is the result.
+
+The setting is chosen on the first fold; no rows are lost, since every row trains all networks but one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bpls_fast.kernels.backend import backend_of, to_numpy
+from bpls_fast.network import Network
+from bpls_fast.network.committee import check_joinable, joined_network
+from bpls_fast.training.checks import ClassWeight, check_choice, check_count, checked_samples
+from bpls_fast.training.context import FitContext
+from bpls_fast.training.data import RowSource
+from bpls_fast.training.refined.calibration import correction
+from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
+from bpls_fast.training.refined.selection import candidates, choose, folds, without
+from bpls_fast.training.refined.sweeps import LOSSES, check_loss
+from bpls_fast.training.report import FitReport
+
+__all__ = ["Committee", "fit_committee"]
+
+
+class Committee(NamedTuple):
+    """Several networks as one.
+
+    Attributes
+    ----------
+    network : Network
+        Its outputs before their activation are the means of those of the members, corrected by `out_of_fold`.
+    report : FitReport
+        Its sweeps are those of the last member, its validation score is that of `out_of_fold`.
+    members : tuple of Network
+        The networks, with the same correction.
+    out_of_fold : array
+        For each row with a weight above 0, the outputs before their activation of the member that was trained without
+        it, corrected.
+    errors : tuple of arrays
+        For numbers, |T - out_of_fold| for the rows that each member was trained without.
+    """
+
+    network: Network
+    report: FitReport
+    members: tuple[Network, ...]
+    out_of_fold: NDArray[np.float64]
+    errors: tuple[NDArray[np.float64], ...]
+
+
+def fit_committee(
+    nets: Sequence[Network],
+    X: ArrayLike | RowSource,
+    Y: ArrayLike,
+    *,
+    loss: str = "auto",
+    eps: float | None = None,
+    max_passes: float = np.inf,
+    max_sweeps: int | None = None,
+    standardize: bool = False,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    seed: int = 0,
+    backend: str = "auto",
+    verbose: int = 0,
+) -> Committee:
+    """Train several networks by refined sweeps, each without one fold of the rows, and join them.
+
+    Parameters
+    ----------
+    nets : sequence of Network
+        Where the members begin, at least two; they are left alone. They have the same sizes and activations, and no
+        hidden softmax layer.
+    X, Y, standardize, sample_weight, class_weight, seed, backend, verbose
+        As in `fit_refined`.
+    loss : {"auto", "squared", "cross_entropy"}
+        What the sweeps minimize; "auto" chooses.
+    eps : float, optional
+        The ridge of the first layer. By default it is chosen.
+    max_passes : float
+        The most passes over the data, where it is cut into chunks.
+    max_sweeps : int, optional
+        The most sweeps, by default 96. Their number is chosen.
+
+    Returns
+    -------
+    Committee
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bpls_fast as bf
+    >>> from bpls_fast.training.refined.committee import fit_committee
+    >>> x = np.random.default_rng(0).normal(size=(300, 2))
+    >>> inside = np.where((x**2).sum(axis=1) < 1, "inside", "outside")
+    >>> nets = [bf.Network([2, 20, 2], activation="tanh", seed=seed) for seed in range(3)]
+    >>> committee = fit_committee(nets, x, inside)
+    >>> committee.network.layer_sizes
+    (2, 60, 2)
+    >>> bool((committee.network.predict(x) == inside).mean() > 0.9)
+    True
+    """
+    check_joinable(nets)
+    check_choice(loss, "loss", LOSSES)
+    if max_sweeps is not None:
+        check_count(max_sweeps, "max_sweeps")
+    first = nets[0]
+    samples, classes = checked_samples(first, X, Y, sample_weight, class_weight)
+    check_loss(loss, first, samples)
+    if len(samples.X) < len(nets):
+        raise ValueError(
+            f"{len(nets)} networks are trained on n_samples = {len(samples.X)} rows with a weight above 0; expected at "
+            "least one row for each network"
+        )
+    samples = samples.to_backend(backend)
+    settings = candidates(first, samples, loss, eps)
+    plan = Plan(max_passes=max_passes, max_sweeps=max_sweeps, standardize=standardize)
+    random = np.random.default_rng(seed)
+    with FitContext(
+        f"refined sweeps of {len(nets)} networks",
+        settings[0].eps,
+        backend=backend_of(samples.X),
+        steps=len(nets),
+        verbose=verbose,
+        phases=PHASES,
+    ) as context:
+        parts = folds(samples, len(nets), random)
+        members: list[Network] = []
+        outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
+        for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
+            begin = net.with_weights(net.weights)
+            begin.input_scale, begin.classes = net.scale_of(samples.X), classes
+            rows, held = without(samples, fold), samples.take(fold)
+            if number == 0:
+                setting, plan, member, _ = choose(begin, rows, held, settings, plan, context, seed)
+            else:
+                member = None
+            if member is None:
+                part = FitContext("member", context.eps, backend=context.backend, phases=PHASES)
+                fit = RefinedFit(begin, rows, None, setting, plan, part, random)
+                fit.run()
+                member, report = fit.best, part.report
+                context.add_times(part)
+                context.report.iterations, context.report.best = report.iterations, report.best
+                context.report.rows, context.report.loss = report.rows, report.loss
+            members.append(member)
+            with context.phase("forward"):
+                outputs[fold] = to_numpy(member.decision(held.X))
+            context.step(None)
+        context.report.validation = [(context.report.iterations, samples.score(outputs))]
+        corrected = correction(first, outputs, samples)
+        members = [corrected.apply(member) for member in members]
+        outputs = outputs * corrected.factors + corrected.shifts
+        report = context.finish(f"{len(nets)} networks are trained")
+        errors: tuple[NDArray[np.float64], ...] = ()
+        if samples.labels is None:
+            every = np.abs(to_numpy(samples.targets) - outputs)
+            errors = tuple(every[fold] for fold in parts)
+    return Committee(joined_network(members), report, tuple(members), outputs, errors)
