@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,30 @@ Callback = Callable[[FitReport], Any]
 
 class TooLargeError(ValueError):
     """Numbers inside a fit are not finite, or so large that their products overflow."""
+
+
+class Phase:
+    """A block of code that is timed.
+
+    Everything that a caller passed in has been checked before, so a value that is not finite here has grown too large:
+    it raises `TooLargeError`. Other errors are passed on.
+    """
+
+    __slots__ = ("_began", "_name", "_seconds")
+
+    def __init__(self, seconds: dict[str, float], name: str) -> None:
+        self._seconds, self._name = seconds, name
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._seconds[self._name] += time.perf_counter() - self._began
+        if isinstance(error, NonFiniteError):
+            raise TooLargeError(
+                f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
+                "or take activations of bounded range"
+            ) from error
 
 
 class FitContext:
@@ -105,23 +128,9 @@ class FitContext:
         for phase, seconds in trial.report.seconds.items():
             self.report.seconds[phase] += seconds
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a phase.
-
-        Everything that a caller passed in has been checked before, so a value that is not finite here has grown too
-        large: it raises `TooLargeError`. Other errors are passed on.
-        """
-        began = time.perf_counter()
-        try:
-            yield
-        except NonFiniteError as error:
-            raise TooLargeError(
-                f"the numbers of this fit grew too large ({error}); scale the columns of X and Y, use float64, "
-                "or take activations of bounded range"
-            ) from error
-        finally:
-            self.report.seconds[name] += time.perf_counter() - began
+    def phase(self, name: str) -> Phase:
+        """Return a block of code, for a `with` statement, whose time is added to a phase."""
+        return Phase(self.report.seconds, name)
 
     def grow_ridge(self, eps: float, reason: Exception) -> None:
         """Set a larger ridge for the rest of the fit; the first reason is part of the warning of `finish`."""

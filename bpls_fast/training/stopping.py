@@ -43,6 +43,9 @@ MANY_SWEEPS = 10_000
 FEWEST_SWEEPS, ROWS_PER_SWEEP = 3, 100
 """Where each sweep sees all rows: the least number of sweeps, and the rows for each sweep; few are memorized soon."""
 
+FEWEST_TRIED = 24
+"""The least number of sweeps of a fit that looks for the best number of sweeps."""
+
 
 @dataclass
 class Progress:
@@ -56,6 +59,7 @@ class Progress:
     improved: bool = True  # the latest iteration is the best so far
     score: float = -np.inf  # on the validation rows, accuracy or R²
     validations_since_best: int = 0
+    best_sweeps: int = 0  # sweeps after which the score was best
 
 
 Rule = Callable[[Progress], "str | None"]
@@ -141,8 +145,24 @@ def no_better_network(patience: int) -> Rule:
     return lambda progress: reason if progress.validations_since_best == patience else None
 
 
+def far_beyond_best(times: float) -> Rule:
+    """Return the rule that ends a fit after so many times the sweeps of its best network, but at least FEWEST_TRIED."""
+
+    def rule(progress: Progress) -> str | None:
+        if progress.sweeps < max(FEWEST_TRIED, times * progress.best_sweeps):
+            return None
+        return f"the best network is that of sweep {progress.best_sweeps}"
+
+    return rule
+
+
 def stagnation_rules(
-    *, over_chunks: bool, tol: float, mean_square: float, patience: int
+    *,
+    over_chunks: bool,
+    tol: float,
+    mean_square: float,
+    patience: int,
+    beyond_best: float | None = None,
 ) -> Sequence[Rule]:
     """Return the rules of refined sweeps besides their limits."""
     most = FAILED_CHUNKS if over_chunks else FAILED_SWEEPS
@@ -153,7 +173,10 @@ def stagnation_rules(
         rules.append(rows_are_fitted(mean_square))
         reason = f"the loss falls by less than tol = {tol:g}"
         rules.append(Streak(SmallDecrease(tol), SMALL_STEPS, reason))
-    return [*rules, no_better_network(patience)]
+    rules.append(no_better_network(patience))
+    if beyond_best is not None:
+        rules.append(far_beyond_best(beyond_best))
+    return rules
 
 
 def miss_rules(full_sweeps: int, max_iter: int) -> Sequence[Rule]:

@@ -34,6 +34,9 @@ class Problem(NamedTuple):
     halvings: int = 6
     shorter: float = 1.0
     trial: int | None = None  # rows that the lengths are found on, where not all
+    kept_gram: float = (
+        0.9  # share of the earlier Gram matrices of hidden values, where there are trial rows
+    )
 
     @property
     def activations(self):
@@ -72,7 +75,8 @@ def loss_of(problem, weights, of_weights):
     return penalty - problem.w @ (problem.T * logs).sum(axis=1) / problem.w.sum()
 
 
-def gradients_and_steps(problem, weights, of_weights):
+def gradients_and_steps(problem, weights, of_weights, earlier=None):
+    """Return both for every layer; `earlier` are the sums NᵀwN and Σw of each layer in earlier sweeps."""
     A, Z = forward(problem, weights)
     w, total, bias = problem.w[:, np.newaxis], problem.w.sum(), problem.bias
     p = ACTIVATIONS["softmax"](Z[-1])
@@ -81,6 +85,14 @@ def gradients_and_steps(problem, weights, of_weights):
     for layer in reversed(range(len(weights))):
         gradient = A[layer].T @ D / total - of_weights[layer] * weights[layer]
         G = A[layer].T @ (w * A[layer]) / total
+        if layer and problem.trial is not None:
+            few = slice(problem.trial)
+            sums = [A[layer][few].T @ (w * A[layer])[few], problem.w[few].sum()]
+            if layer in earlier:
+                kept = zip(sums, earlier[layer], strict=True)
+                sums = [now + problem.kept_gram * before for now, before in kept]
+            earlier[layer] = sums
+            G = sums[0] / sums[1]
         M = np.eye(len(G))
         if layer == 0 and problem.standardize:
             M = standardizing(problem.X, problem.w, bias)
@@ -133,10 +145,10 @@ class Swept(NamedTuple):
 
 def sweeps(problem, weights, count):
     losses, last, halved = [], None, 0
-    of_weights, trial = decays(problem, weights), problem.trial_rows()
+    of_weights, trial, earlier = decays(problem, weights), problem.trial_rows(), {}
     for _ in range(count):
         losses.append(loss_of(problem, weights, of_weights))
-        gradients, steps = gradients_and_steps(problem, weights, of_weights)
+        gradients, steps = gradients_and_steps(problem, weights, of_weights, earlier)
         directions = [*enumerate(steps), *enumerate(last or [])]
         lengths = lengths_of(trial, weights, of_weights, gradients, directions)
         move = [np.zeros_like(W) for W in weights]

@@ -7,6 +7,7 @@ import pytest
 from bpls_fast.training.stopping import (
     FAILED_CHUNKS,
     FAILED_SWEEPS,
+    FEWEST_TRIED,
     MANY_SWEEPS,
     SMALL_STEPS,
     Limits,
@@ -64,6 +65,25 @@ def test_misses_end_a_fit_at_zero_or_past_the_full_sweeps_where_they_do_not_fall
     worse = {"misses": 5, "improved": False}
     states = [{"sweeps": 3, **worse}, {"sweeps": 4, "misses": 4}, {"sweeps": 5, **worse}]
     assert reasons(miss_rules(3, 9), states) == [None, None, "the misses stopped falling"]
+
+
+def test_a_search_for_the_best_number_of_sweeps_goes_on_for_a_multiple_of_it():
+    rules = stagnation_rules(
+        over_chunks=True, tol=0.0, mean_square=1.0, patience=99, beyond_best=1.5
+    )
+    states = [
+        {"sweeps": FEWEST_TRIED - 1, "best_sweeps": 2},
+        {"sweeps": FEWEST_TRIED, "best_sweeps": 2},
+        {"sweeps": 59, "best_sweeps": 40},
+        {"sweeps": 60, "best_sweeps": 40},
+    ]
+    found = [
+        None,
+        "the best network is that of sweep 2",
+        None,
+        "the best network is that of sweep 40",
+    ]
+    assert reasons(rules, states) == found
 
 
 def test_the_last_sweep_of_algorithm_2_is_named():

@@ -28,11 +28,12 @@ __all__ = [
     "sample",
 ]
 
-FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, 1
-"""Rows of the first chunks, sweeps until chunks double, and how often they do."""
+FIRST_CHUNK, SWEEPS_OF_A_SIZE, DOUBLINGS = 2500, 12, {"squared": 1, "cross_entropy": 0}
+"""Rows of the first chunks, sweeps until chunks double, and how often they do under each loss."""
 
-ROWS_PER_NEURON = 25
-"""Rows of a first chunk for each neuron of the last hidden layer, at least: they determine the output layer."""
+ROWS_PER_NEURON = {"squared": 25, "cross_entropy": 0}
+"""Rows of a first chunk for each neuron of the last hidden layer, at least: they determine an output layer that is
+solved."""
 
 TRIAL_SHARE = 4
 """The rows of a chunk for each trial row."""
@@ -108,18 +109,20 @@ def different_rows(size: int, rows: int, count: int) -> int:
     return max(1, round(rows * (1 - left_out)))
 
 
-def first_chunk(net: Network) -> int:
-    """Return the number of rows that the first sweeps see."""
-    return max(FIRST_CHUNK, ROWS_PER_NEURON * net.layer_sizes[-2])
+def first_chunk(net: Network, loss: str) -> int:
+    """Return the number of rows that the first sweeps of a loss see."""
+    return max(FIRST_CHUNK, ROWS_PER_NEURON[loss] * net.layer_sizes[-2])
 
 
-def chunk_sizes(count: int, first: int, chunk_rows: int | None) -> Iterator[int] | None:
+def chunk_sizes(
+    count: int, first: int, doublings: int, chunk_rows: int | None
+) -> Iterator[int] | None:
     """Return the number of rows of every sweep, or None if every sweep sees all rows."""
     if chunk_rows is not None:
         return repeat(chunk_rows) if chunk_rows < count else None
     if count <= 2 * first:
         return None
-    sizes = [min(first << doubling, count // 2) for doubling in range(DOUBLINGS + 1)]
+    sizes = [min(first << doubling, count // 2) for doubling in range(doublings + 1)]
     return chain(*([size] * SWEEPS_OF_A_SIZE for size in sizes[:-1]), repeat(sizes[-1]))
 
 

@@ -1,12 +1,13 @@
 """Folds as a committee: every network is trained without one fold of the rows, and their mean is the result.
 
-The setting is chosen on the first fold; no rows are lost, since every row trains all networks but one.
+The setting is chosen on the first fold, the number of sweeps of each network on its own fold; no rows are lost, since
+every row trains all networks but one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +17,11 @@ from bpls_fast.network import Network
 from bpls_fast.network.committee import check_joinable, joined_network
 from bpls_fast.training.checks import ClassWeight, check_choice, check_count, checked_samples
 from bpls_fast.training.context import FitContext
-from bpls_fast.training.data import RowSource
+from bpls_fast.training.data import RowSource, Samples
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import candidates, choose, folds, without
-from bpls_fast.training.refined.sweeps import LOSSES, check_loss
+from bpls_fast.training.refined.selection import Part, candidates, choose, folds, without
+from bpls_fast.training.refined.sweeps import LOSSES, Setting, check_loss
 from bpls_fast.training.report import FitReport
 
 __all__ = ["Committee", "fit_committee"]
@@ -127,29 +128,26 @@ def fit_committee(
         verbose=verbose,
         phases=PHASES,
     ) as context:
-        parts = folds(samples, len(nets), random)
-        members: list[Network] = []
+        rows_of = folds(samples, len(nets), random)
+        parts = [
+            Part(
+                _begin(net, samples, classes), without(samples, fold), samples.take(fold), seed + k
+            )
+            for k, (net, fold) in enumerate(zip(nets, rows_of, strict=True))
+        ]
+        setting, fits = choose(parts[:1], settings, plan, context)
+        if fits:
+            fits += choose(parts[1:], [setting], plan, context).fits
+        else:
+            fits = _fits_without_choice(parts, setting, plan, context)
+        members = [fit.best for fit in fits]
+        report = fits[-1].context.report
+        context.report.iterations, context.report.best = report.iterations, report.best
+        context.report.rows, context.report.loss = report.rows, report.loss
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
-        for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
-            begin = net.with_weights(net.weights)
-            begin.input_scale, begin.classes = net.scale_of(samples.X), classes
-            rows, held = without(samples, fold), samples.take(fold)
-            if number == 0:
-                setting, plan, member, _ = choose(begin, rows, held, settings, plan, context, seed)
-            else:
-                member = None
-            if member is None:
-                part = FitContext("member", context.eps, backend=context.backend, phases=PHASES)
-                fit = RefinedFit(begin, rows, None, setting, plan, part, random)
-                fit.run()
-                member, report = fit.best, part.report
-                context.add_times(part)
-                context.report.iterations, context.report.best = report.iterations, report.best
-                context.report.rows, context.report.loss = report.rows, report.loss
-            members.append(member)
-            with context.phase("forward"):
-                outputs[fold] = to_numpy(member.decision(held.X))
-            context.step(None)
+        with context.phase("forward"):
+            for member, fold, part in zip(members, rows_of, parts, strict=True):
+                outputs[fold] = to_numpy(member.decision(part.held.X))
         context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)
         members = [corrected.apply(member) for member in members]
@@ -158,5 +156,26 @@ def fit_committee(
         errors: tuple[NDArray[np.float64], ...] = ()
         if samples.labels is None:
             every = np.abs(to_numpy(samples.targets) - outputs)
-            errors = tuple(every[fold] for fold in parts)
+            errors = tuple(every[fold] for fold in rows_of)
     return Committee(joined_network(members), report, tuple(members), outputs, errors)
+
+
+def _begin(net: Network, samples: Samples, classes: NDArray[Any] | None) -> Network:
+    """Return a copy of a network for these rows and classes."""
+    begin = net.with_weights(net.weights)
+    begin.input_scale, begin.classes = net.scale_of(samples.X), classes
+    return begin
+
+
+def _fits_without_choice(
+    parts: Sequence[Part], setting: Setting, plan: Plan, context: FitContext
+) -> tuple[RefinedFit, ...]:
+    """Train every part for as many sweeps as a plan says."""
+    fits = []
+    for net, rows, _, seed in parts:
+        member = FitContext("member", setting.eps, backend=context.backend, phases=PHASES)
+        random = np.random.default_rng(seed)
+        fits.append(RefinedFit(net, rows, None, setting, plan, member, random))
+        fits[-1].run()
+        context.add_times(member)
+    return tuple(fits)

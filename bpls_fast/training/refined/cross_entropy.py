@@ -22,7 +22,7 @@ from bpls_fast.training.solvers import column_standardization
 
 __all__ = ["CrossEntropySweep"]
 
-DAMPING, UPPER_RIDGE = 0.1, 1.0
+DAMPING, UPPER_RIDGE, KEPT_GRAM = 0.1, 1.0, 0.9
 """See `LayerSweep`."""
 
 LENGTH_RIDGE = 0.01
@@ -39,12 +39,17 @@ class Forward(NamedTuple):
     """A forward pass of some rows.
 
     `Z` are the pre-activations of the first layer for the trial rows; `values` are those of every layer, the outputs
-    last; `loss` is the mean loss of the rows, penalty included.
+    last; `logs` are the logarithms of the probabilities of the labels, times the weights of the rows.
     """
 
     Z: Array
     values: list[Array]
-    loss: float
+    logs: NDArray[np.float64]
+    penalty: float
+
+    def loss(self, total: float) -> float:
+        """Return the mean loss of rows that weigh `total`, penalty included."""
+        return self.penalty - float(self.logs.sum()) / total
 
 
 class Move(NamedTuple):
@@ -70,7 +75,7 @@ class CrossEntropySweep(LayerSweep):
         The weights of all layers after the last sweep.
     """
 
-    damping, upper_ridge = DAMPING, UPPER_RIDGE
+    damping, upper_ridge, kept_gram = DAMPING, UPPER_RIDGE, KEPT_GRAM
 
     def __init__(
         self, net: Network, context: FitContext, *, decay: float, standardize: bool
@@ -82,6 +87,7 @@ class CrossEntropySweep(LayerSweep):
         self._decay = decay
         self._metric: Array | None = None  # of the first layer, where it is on components
         self._last_forward: Forward | None = None
+        self._known_penalty: float | None = None  # of the weights
         self._last_move: Move | None = None
 
     def learn_inputs(
@@ -115,7 +121,7 @@ class CrossEntropySweep(LayerSweep):
         before, trial = now, batch
         if batch.trial < len(batch.X):
             trial, values = batch.trial_rows(), [N[: batch.trial] for N in now.values]
-            before = Forward(now.Z, values, self._loss(values[-1], trial, self.weights))
+            before = Forward(now.Z, values, now.logs[: batch.trial], now.penalty)
         with self.context.phase("step"):
             V = [self._from_inputs(steps[0], trial, "V")]
             directions, last = [*enumerate(steps)], self._last_move
@@ -127,7 +133,7 @@ class CrossEntropySweep(LayerSweep):
             if trial is not batch:
                 lengths *= SHORTER
         self._move(trial, before, directions, lengths, V)
-        return now.loss
+        return now.loss(batch.total_weight())
 
     def network(self, mean: Weights, batch: Batch) -> Network:
         """Return the network of these weights."""
@@ -138,20 +144,28 @@ class CrossEntropySweep(LayerSweep):
         with self.context.phase("forward"):
             Z, N = self._first_layer(batch, self.weights[0])
             values = self._above_first(N, self.weights)
-            return Forward(Z, values, self._loss(values[-1], batch, self.weights))
+            penalty = (
+                self._penalty(self.weights) if self._known_penalty is None else self._known_penalty
+            )
+            return Forward(Z, values, self._logs(values[-1], batch), penalty)
 
-    def _loss(self, p: Array, batch: Batch, weights: Weights) -> float:
-        """Return the mean cross-entropy of outputs p, and the penalty of the weights."""
+    def _logs(self, p: Array, batch: Batch) -> NDArray[np.float64]:
+        """Return the logarithms of the probabilities of the labels from outputs p, times the weights of the rows."""
         assert batch.labels is not None  # the fit refuses targets that are not labels
-        right = np.take_along_axis(to_numpy(p), batch.labels[:, np.newaxis], axis=1)[:, 0]
+        right = to_numpy(p)[self._buffers.numbers(len(p)), batch.labels]
         # Of a probability that vanishes the smallest number is left.
-        logs = np.log(np.maximum(right, np.finfo(right.dtype).smallest_subnormal), dtype=np.float64)
+        np.maximum(right, np.finfo(right.dtype).smallest_subnormal, out=right)
+        logs: NDArray[np.float64] = np.log(right, dtype=np.float64)
         if batch.sample_weight is not None:
             logs *= to_numpy(batch.sample_weight)
-        penalty = sum(
+        return logs
+
+    def _penalty(self, weights: Weights) -> float:
+        """Return the penalty of weights."""
+        products = (
             inner_product(W, self._times_decay(layer, W)) for layer, W in enumerate(weights)
         )
-        return penalty / 2 - float(logs.sum()) / batch.total_weight()
+        return sum(products) / 2
 
     def _times_decay(self, layer: int, W: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the penalty at weights W of a layer."""
@@ -200,13 +214,15 @@ class CrossEntropySweep(LayerSweep):
             curved = self._weighted(softmax.jacobian(effect, p), batch)
             bent[:, place] = curved.reshape(shape[0])
         Q = to_numpy(cross(effects, bent)) / batch.total_weight()
+        Q = (Q + Q.T) / 2
         for row, (layer, direction) in enumerate(directions):
             decayed = self._times_decay(layer, direction)
-            for column, (other_layer, other) in enumerate(directions):
+            for column, (other_layer, other) in enumerate(directions[: row + 1]):
                 if layer == other_layer:
                     Q[row, column] += inner_product(decayed, other)
+                    Q[column, row] = Q[row, column]
         slopes = np.array([inner_product(gradients[layer], d) for layer, d in directions])
-        return scaled_solution((Q + Q.T) / 2, slopes, LENGTH_RIDGE)
+        return scaled_solution(Q, slopes, LENGTH_RIDGE)
 
     def _move(
         self,
@@ -220,6 +236,8 @@ class CrossEntropySweep(LayerSweep):
         self.failed, self._last_move = True, None
         if not np.isfinite(lengths).all():
             return
+        total = batch.total_weight()
+        limit = before.loss(total)
         with self.context.phase("step"):
             move = [np.zeros_like(W) for W in self.weights]
             for length, (layer, direction) in zip(lengths, directions, strict=True):
@@ -233,10 +251,12 @@ class CrossEntropySweep(LayerSweep):
                 weights = [W + change for W, change in zip(self.weights, move, strict=True)]
                 Z = before.Z + added
                 values = self._above_first(self.net.activations[0].forward(Z), weights)
-                after = Forward(Z, values, self._loss(values[-1], batch, weights))
-            if after.loss <= before.loss:
+                logs = self._logs(values[-1], batch)
+                after = Forward(Z, values, logs, self._penalty(weights))
+            if after.loss(total) <= limit:
                 self.weights, self.failed = weights, False
                 self._last_forward, self._last_move = after, Move(move, added)
+                self._known_penalty = after.penalty
                 return
             move = [change / 2 for change in move]
             added = added * added.dtype.type(0.5)

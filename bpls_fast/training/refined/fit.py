@@ -16,9 +16,18 @@ from bpls_fast.training.checks import (
 )
 from bpls_fast.training.context import Callback, FitContext
 from bpls_fast.training.data import RowSource
+from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.chunks import hold_out
 from bpls_fast.training.refined.running import DEFAULT_PASSES, PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import FOLDS, candidates, choose, folds, without
+from bpls_fast.training.refined.selection import (
+    FOLDS,
+    Part,
+    candidates,
+    choose,
+    folds,
+    length_is_found,
+    without,
+)
 from bpls_fast.training.refined.sweeps import AUTO, check_loss, check_setting, given_setting
 from bpls_fast.training.report import FitReport
 
@@ -171,8 +180,12 @@ def fit_refined(
         setting, corrected = settings[-1], None
         if loss == AUTO:
             fold = folds(samples, FOLDS, random)[0]
-            rows, tested = without(samples, fold), samples.take(fold)
-            setting, plan, _, corrected = choose(begin, rows, tested, settings, plan, context, seed)
+            part = Part(begin, without(samples, fold), samples.take(fold), seed)
+            setting, fits = choose([part], settings, plan, context)
+            for found in fits:
+                plan = length_is_found(plan, found.best_sweeps)._replace(max_passes=np.inf)
+                outputs = found.best.decision(part.held.X)
+                corrected = correction(begin, outputs, part.held)
         fit = RefinedFit(begin, samples, held, setting, plan, context, random)
         report = context.finish(fit.run())
         best = fit.best if corrected is None else corrected.apply(fit.best)

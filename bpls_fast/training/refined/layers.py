@@ -16,6 +16,7 @@ from bpls_fast.kernels.backend import arrays_to_numpy, to_numpy
 from bpls_fast.network.network import Network, scaled_inputs
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Batch, Weights, float_of
+from bpls_fast.training.refined.averaging import DecayedSum
 from bpls_fast.training.refined.buffers import Buffers
 from bpls_fast.training.refined.inputs import Ridge
 from bpls_fast.training.solvers import column_standardization, solve_growing
@@ -56,6 +57,10 @@ class LayerSweep:
     upper_ridge: ClassVar[float]
     """The ridge of the layers above the first, as a share of the first layer's."""
 
+    kept_gram: ClassVar[float | None] = None
+    """The share that a sweep over a chunk keeps of the Gram matrices of hidden values, to which it adds those of its
+    trial rows. None: a sweep computes them from all its rows."""
+
     def __init__(
         self, net: Network, context: FitContext, weights: Weights, *, standardize: bool
     ) -> None:
@@ -66,6 +71,7 @@ class LayerSweep:
         self.failed = False
         self._inverse: Array = np.empty((0, 0))
         self._buffers = Buffers(context.backend)
+        self._grams = [DecayedSum() for _ in weights]  # of what enters each layer
 
     def learn_inputs(
         self,
@@ -257,7 +263,7 @@ class LayerSweep:
         total = batch.total_weight()
         if layer:
             with self.context.phase("gram"):
-                G, gradient = self._gram(values[layer - 1], D, batch.sample_weight)
+                G, gradient = self._gram(layer, values[layer - 1], D, batch)
                 self._add_penalty(gradient, layer, total)
             with self.context.phase("solve"):
                 step = solve_growing(G, gradient, self.context, self.upper_ridge)
@@ -307,13 +313,19 @@ class LayerSweep:
         products = to_numpy(gram(slopes, sample_weight=weights)) / total
         return linear(linear(W, above), W.T) * products, True
 
-    def _gram(self, N: Array, D: Array, weights: Array | None) -> tuple[Array, Array]:
-        """Return NᵀWN and NᵀD; D already contains the weights of the rows."""
-        if weights is None:
-            G, C = arrays_to_numpy(gram(N, D, bias=self.net.bias))
-            return G, C
-        G = to_numpy(gram(N, bias=self.net.bias, sample_weight=weights))
-        return G, to_numpy(cross(N, D, bias=self.net.bias))
+    def _gram(self, layer: int, N: Array, D: Array, batch: Batch) -> tuple[Array, Array]:
+        """Return NᵀWN of what enters a layer, or an estimate of it, and NᵀD; D already contains the weights."""
+        bias, weights = self.net.bias, batch.sample_weight
+        if self.kept_gram is None or batch.trial == len(N):
+            if weights is None:
+                G, C = arrays_to_numpy(gram(N, D, bias=bias))
+                return G, C
+            G = to_numpy(gram(N, bias=bias, sample_weight=weights))
+            return G, to_numpy(cross(N, D, bias=bias))
+        trial, kept = batch.trial_rows(), self._grams[layer]
+        G = to_numpy(gram(N[: batch.trial], bias=bias, sample_weight=trial.sample_weight))
+        kept.add(self.kept_gram, G, trial.total_weight())
+        return kept.total * (batch.total_weight() / kept.weight), to_numpy(cross(N, D, bias=bias))
 
     def _cast(self, W: NDArray[np.float64], X: Array, dtype: Any) -> Array:
         """Return the weights of the first layer in the type of the arithmetic, with the scale of the inputs in them."""

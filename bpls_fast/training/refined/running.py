@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext, TooLargeError
 from bpls_fast.training.data import Array, Samples
 from bpls_fast.training.refined.averaging import averaged, kept_share
-from bpls_fast.training.refined.chunks import Chunks, chunk_sizes, first_chunk, sample
+from bpls_fast.training.refined.chunks import DOUBLINGS, Chunks, chunk_sizes, first_chunk, sample
 from bpls_fast.training.refined.inputs import NetworkInputs
 from bpls_fast.training.refined.losses import CHUNK_RIDGE_SHARE
 from bpls_fast.training.refined.sweep import RefinedSweep
@@ -44,10 +45,12 @@ class Plan(NamedTuple):
     max_passes: float
     max_sweeps: int | None = None
     chunk_rows: int | None = None
+    doublings: int | None = None  # of chunks, where not that of the loss
     start: str = "scaled"
     standardize: bool = False
     tol: float = 1e-5
     patience: int = 10
+    beyond_best: float | None = None  # times the sweeps of the best network after which a fit ends
 
 
 class RefinedFit:
@@ -75,6 +78,8 @@ class RefinedFit:
     best_score : float
     best_sweeps : int
     progress : Progress
+    goes_on : bool
+        Whether another call of `run` can make more sweeps.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class RefinedFit:
         score: Callable[[Samples, Array], float] = Samples.score,
     ) -> None:
         self.context, self.progress, self._score = context, Progress(), score
+        self.goes_on = True
         begin = net.with_weights(net.weights)
         with context.phase("start"):
             few = sample(samples, random)
@@ -96,7 +102,9 @@ class RefinedFit:
                 begin.weights = start_weights(setting.loss, begin, few, random)
         # Chunks of a given size are cut from the rows as they are.
         self._count = count = samples.planned_rows() if plan.chunk_rows is None else len(samples.X)
-        sizes, planned = (chunk_sizes(count, first_chunk(net), plan.chunk_rows) for _ in range(2))
+        first = first_chunk(net, setting.loss)
+        doublings = DOUBLINGS[setting.loss] if plan.doublings is None else plan.doublings
+        sizes, planned = (chunk_sizes(count, first, doublings, plan.chunk_rows) for _ in range(2))
         self.limits = Limits(count, plan.max_sweeps, plan.max_passes)
         if sizes is None:
             self.limits = Limits.over_all_rows(count, plan.max_sweeps)
@@ -110,6 +118,7 @@ class RefinedFit:
             tol=plan.tol,
             mean_square=samples.mean_square(),
             patience=plan.patience,
+            beyond_best=plan.beyond_best,
         )
         self.samples, self.held = samples, held
         # Every sweep sees all rows if there are no chunks.
@@ -118,7 +127,7 @@ class RefinedFit:
         self.chooses_ridge = setting.output_eps is None and (
             self.chunks is None or samples.labels is not None
         )
-        self.mean = self.sweep.weights
+        self.mean = self._start = self.sweep.weights
         self._best, self.best_score = inputs.net, -np.inf
         self._batch = samples.take(slice(0)).as_batch()  # of the latest sweep
         if self.sweep.weights:
@@ -135,12 +144,14 @@ class RefinedFit:
         """The number of sweeps that made the best network."""
         return self.context.report.best + 1
 
-    def run(self, limits: Limits | None = None) -> str:
-        """Sweep until a rule or a limit gives a reason to stop, and return it; another call goes on from there.
+    def run(self, sweeps: int | None = None) -> str:
+        """Sweep until a rule or a limit gives a reason to stop, and return it.
 
-        The limits are those of the plan, unless others are given.
+        With a number of sweeps, stop after so many in all; another call goes on from there.
         """
-        limits = self.limits if limits is None else limits
+        limits = self.limits
+        if sweeps is not None and (limits.max_sweeps is None or sweeps < limits.max_sweeps):
+            limits = replace(limits, max_sweeps=sweeps)
         if isinstance(self.sweep, RefinedSweep) and not self.sweep.weights:
             return self._solve_only(self.sweep)
         progress, reason = self.progress, None
@@ -169,8 +180,16 @@ class RefinedFit:
             if reason is None:
                 reason = limits.reached(progress.sweeps, progress.rows_seen + self._next_size)
         if not self._validation_is_due():
-            self._validate(self.sweep.network(self.mean, self._batch))
+            self._validate(self._latest_network())
+        self.goes_on = limits is not self.limits and progress.sweeps == limits.max_sweeps
         return reason
+
+    def _latest_network(self) -> Network:
+        """Return the network of the latest mean, or if rows outside the trial make it too large, that of the start."""
+        try:
+            return self.sweep.network(self.mean, self._batch)
+        except (TooLargeError, np.linalg.LinAlgError):
+            return self.sweep.network(self._start, self._batch)
 
     @property
     def _next_size(self) -> int:
@@ -220,7 +239,7 @@ class RefinedFit:
                 progress.validations_since_best += 1
                 return
             self.best_score = score
-        progress.validations_since_best = 0
+        progress.validations_since_best, progress.best_sweeps = 0, progress.sweeps
         self._best, report.best = network, progress.sweeps - 1
 
     def _solve_only(self, sweep: RefinedSweep) -> str:

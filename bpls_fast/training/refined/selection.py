@@ -7,7 +7,6 @@ run for a few sweeps, the better half of them for twice as many, and so on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ from bpls_fast.kernels.backend import to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext, TooLargeError
 from bpls_fast.training.data import Array, Samples
-from bpls_fast.training.refined.calibration import Correction, correction
+from bpls_fast.training.refined.chunks import first_chunk
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
-__all__ = ["FOLDS", "Choice", "candidates", "choose", "folds", "without"]
+__all__ = ["FOLDS", "Choice", "Part", "candidates", "choose", "folds", "length_is_found", "without"]
 
 FOLDS = 4
 """One part in FOLDS of the rows is held out to choose a setting for one network."""
@@ -30,20 +29,35 @@ FOLDS = 4
 FEWEST_ROWS = 40
 """With fewer rows nothing is held out: the last candidate is taken as it is."""
 
-RUNGS = (12, 24, 48, 96)
+RUNGS = (12, 24, 48, 96, 192)
 """Sweeps after which the better half of the candidates goes on; the last number is the most sweeps."""
+
+MOST_ROWS = 240_000
+"""The most rows that the sweeps of a fit over chunks see, those of a row that is seen again included."""
+
+BEYOND_BEST = 1.5
+"""Times the sweeps of its best network after which a candidate is given up."""
 
 LOG_LOSS_SHARE = 0.3
 """What a unit of the log loss counts beside the accuracy in the score of a candidate."""
 
 OF_CLASSES = (
     Setting("cross_entropy", 0.1, decay=1e-4),
+    Setting("cross_entropy", 0.1, decay=1e-3),
     Setting("cross_entropy", 1.0, decay=1e-3),
-    Setting("cross_entropy", 1.0, decay=1e-2),
     Setting("squared", 7.0),
 )
-OF_NUMBERS = (Setting("squared", 0.07), Setting("squared", 0.7), Setting("squared", 7.0))
+OF_NUMBERS = (Setting("squared", 0.7), Setting("squared", 7.0))
 """The candidates, the default of the squared loss last."""
+
+
+class Part(NamedTuple):
+    """Where a fit begins, the rows to train on, the rows that are held out, and the seed of the order of rows."""
+
+    net: Network
+    samples: Samples
+    held: Samples
+    seed: int
 
 
 class Choice(NamedTuple):
@@ -53,18 +67,12 @@ class Choice(NamedTuple):
     ----------
     setting : Setting
         The setting with the best score.
-    plan : Plan
-        The plan of a fit with as many sweeps as had that score.
-    network : Network or None
-        What these sweeps made of the rows that were not held out, unless there were too few rows to hold some out.
-    correction : Correction or None
-        What the rows that were held out say about its outputs.
+    fits : tuple of RefinedFit
+        Its fit of each part, which has the best number of sweeps; none if there were too few rows to hold some out.
     """
 
     setting: Setting
-    plan: Plan
-    network: Network | None
-    correction: Correction | None
+    fits: tuple[RefinedFit, ...] = ()
 
 
 def candidates(net: Network, samples: Samples, loss: str, eps: float | None) -> list[Setting]:
@@ -95,66 +103,101 @@ def without(samples: Samples, fold: NDArray[np.intp]) -> Samples:
 
 
 def choose(
-    net: Network,
-    samples: Samples,
-    held: Samples,
-    settings: Sequence[Setting],
-    plan: Plan,
-    context: FitContext,
-    seed: int,
+    parts: Sequence[Part], settings: Sequence[Setting], plan: Plan, context: FitContext
 ) -> Choice:
-    """Choose a setting and a number of sweeps by the scores of held-out rows.
+    """Choose a setting by the scores of held-out rows, and a number of sweeps for each part of the data.
 
     Parameters
     ----------
-    net : Network
-        Where every candidate begins.
-    samples, held : Samples
-        The rows to train on, and the rows that are held out.
+    parts : sequence of Part
+        Every candidate is trained on each; its score is the mean over them.
     settings : sequence of Setting
         The candidates.
     plan : Plan
         Its `max_sweeps`, where given, is the most sweeps. `tol` and `patience` do not matter.
     context : FitContext
         Gets the ridge that is chosen; its report gets the time of the candidates and says what was tried.
-    seed : int
     """
-    if len(samples.X) + len(held.X) < FEWEST_ROWS:
-        return Choice(settings[-1], plan, None, None)
-    most = RUNGS[-1] if plan.max_sweeps is None else plan.max_sweeps
-    longest = plan._replace(max_sweeps=most, tol=0.0, patience=most)
-    fits: dict[Setting, RefinedFit] = {}
-    left, ended = list(settings), set[Setting]()
-    failure: Exception | None = None
-
-    def score(setting: Setting) -> float:
-        return fits[setting].best_score
-
-    for setting in settings:
-        trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
-        random = np.random.default_rng(seed)
-        fits[setting] = RefinedFit(net, samples, held, setting, longest, trial, random, _score)
-    for rung in (*(rung for rung in RUNGS if rung < most), most):
-        for fit in (fits[setting] for setting in left if setting not in ended):
-            try:
-                fit.run(replace(fit.limits, max_sweeps=rung))
-            except (TooLargeError, np.linalg.LinAlgError) as error:  # in its first sweep
-                failure = error
-        if failure is not None and not any(fit.progress.sweeps for fit in fits.values()):
-            raise failure
-        ended.update(setting for setting in left if fits[setting].progress.sweeps < rung)
-        left = sorted(left, key=score, reverse=True)[: -(-len(left) // 2)]
-        if len(left) == 1 and 2 * fits[left[0]].best_sweeps <= rung:
+    if len(parts[0].samples.X) + len(parts[0].held.X) < FEWEST_ROWS:
+        return Choice(settings[-1])
+    races = [Race(parts, setting, plan, context) for setting in settings]
+    left = races
+    for rung in RUNGS:
+        for race in left:
+            race.run(rung)
+        if not any(race.has_begun for race in races):
+            raise next(race.failure for race in races if race.failure is not None)
+        left = sorted(left, key=lambda race: race.score, reverse=True)[: -(-len(left) // 2)]
+        if len(left) == 1 and left[0].has_ended(rung):
             break
     best = left[0]
-    for fit in fits.values():
-        context.add_times(fit.context)
-    others = sorted((setting for setting in settings if setting != best), key=score)
-    context.report.trials = [_describe(setting, fits[setting]) for setting in (*others, best)]
-    context.use_ridge(best.eps)
-    plan = plan._replace(max_sweeps=fits[best].best_sweeps, max_passes=np.inf, tol=0.0)
-    network = fits[best].best
-    return Choice(best, plan, network, correction(network, network.decision(held.X), held))
+    for race in races:
+        for fit in race.fits:
+            context.add_times(fit.context)
+    others = sorted((race for race in races if race is not best), key=lambda race: race.score)
+    context.report.trials += [race.describe() for race in (*others, best)]
+    context.use_ridge(best.setting.eps)
+    return Choice(best.setting, tuple(best.fits))
+
+
+class Race:
+    """A candidate: its fits of all parts."""
+
+    def __init__(
+        self, parts: Sequence[Part], setting: Setting, plan: Plan, context: FitContext
+    ) -> None:
+        self.setting, self.fits = setting, list[RefinedFit]()
+        self.failure: Exception | None = None
+        for net, samples, held, seed in parts:
+            most = plan.max_sweeps or most_sweeps(net, setting)
+            longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
+            trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
+            random = np.random.default_rng(seed)
+            fit = RefinedFit(net, samples, held, setting, longest, trial, random, _score)
+            self.fits.append(fit)
+
+    @property
+    def score(self) -> float:
+        """The mean of the best scores."""
+        return float(np.mean([fit.best_score for fit in self.fits]))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a first sweep did not fail."""
+        return any(fit.progress.sweeps for fit in self.fits)
+
+    def has_ended(self, rung: int) -> bool:
+        """Return whether no fit makes more sweeps than so many."""
+        return all(fit.progress.sweeps < rung or not fit.goes_on for fit in self.fits)
+
+    def run(self, sweeps: int) -> None:
+        """Let every fit that has not ended make so many sweeps in all."""
+        for fit in self.fits:
+            if fit.goes_on:
+                try:
+                    fit.run(sweeps)
+                except (TooLargeError, np.linalg.LinAlgError) as error:  # in its first sweep
+                    self.failure = error
+
+    def describe(self) -> str:
+        """Return the setting, its score and its sweeps in words."""
+        loss, eps, _, decay = self.setting
+        decays = "" if decay is None else f", decay {decay:g}"
+        best, all_sweeps = (
+            "/".join(str(count) for count in counts)
+            for counts in zip(*((f.best_sweeps, f.progress.sweeps) for f in self.fits), strict=True)
+        )
+        return f"{loss}, eps {eps:g}{decays}: score {self.score:.4f} after {best} sweeps of {all_sweeps}"
+
+
+def most_sweeps(net: Network, setting: Setting) -> int:
+    """Return the most sweeps of a candidate: as many as the rows of its chunks allow."""
+    return min(RUNGS[-1], MOST_ROWS // first_chunk(net, setting.loss))
+
+
+def length_is_found(plan: Plan, sweeps: int) -> Plan:
+    """Return the plan of a fit with at most so many sweeps, whose length other rows determine."""
+    return plan._replace(max_sweeps=sweeps, tol=0.0, patience=sweeps, doublings=0)
 
 
 def _score(samples: Samples, outputs: Array) -> float:
@@ -167,11 +210,3 @@ def _score(samples: Samples, outputs: Array) -> float:
     logs = np.log(np.maximum(right, np.finfo(np.float32).eps))
     weight = None if samples.sample_weight is None else to_numpy(samples.sample_weight)
     return score + LOG_LOSS_SHARE * float(np.average(logs, weights=weight))
-
-
-def _describe(setting: Setting, fit: RefinedFit) -> str:
-    decay = "" if setting.decay is None else f", decay {setting.decay:g}"
-    return (
-        f"{setting.loss}, eps {setting.eps:g}{decay}: score {fit.best_score:.4f} "
-        f"after {fit.best_sweeps} sweeps of {fit.progress.sweeps}"
-    )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bpls_fast.kernels import gram
 from bpls_fast.network import Network
 from bpls_fast.network.arguments import is_number
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Samples, Weights
-from bpls_fast.training.refined.averaging import LEAST_KEPT, averaged
+from bpls_fast.training.refined.averaging import LEAST_KEPT, DecayedSum, averaged
 from bpls_fast.training.refined.calibration import CALIBRATION_ROWS, calibrated
 from bpls_fast.training.refined.chunks import DOUBLINGS, TRIAL_SHARE, first_chunk
 from bpls_fast.training.refined.running import PHASES
@@ -70,7 +69,7 @@ class Stream:
         self.forgetting = float(forgetting)
         self.sweep = new_sweep(setting, net, self.context, standardize=standardize)
         self.scales = start == "scaled"
-        self.chunk = first_chunk(net) << DOUBLINGS
+        self.chunk = first_chunk(net, self.loss) << DOUBLINGS[self.loss]
         self.random = np.random.default_rng(seed)
         self.mean: Weights = []
         self._latest: Samples | None = None
@@ -123,7 +122,7 @@ class Stream:
         X, weight = new.X, new.sample_weight
         with self.context.phase("gram"):
             G = gram(X, bias=self.net.bias, scale=self.net.scale_of(X), sample_weight=weight)
-        self._inputs.add(self._kept(new), G, new)
+        self._inputs.add(self._kept(new), G, new.total_weight())
         updates = self._inputs.updates
         if updates % REFRESH == 0 or updates in (1, 2, 4, 8):
             total, in_total = self._inputs.total, self._inputs.weight
@@ -138,7 +137,7 @@ class Stream:
             scale = 1.0 if self.mean else network.scale_of(new.X)
             weight = new.sample_weight
             G, C = gram(N, batch.T, bias=self.net.bias, scale=scale, sample_weight=weight)
-        self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new)
+        self._outputs.add(self._kept(new), np.concatenate([G, C], axis=1), new.total_weight())
         G, C = np.split(self._outputs.total, [len(G)], axis=1)
         solve = sweep.loss.solve_sums if self.mean else sweep.loss.solve_on_inputs
         W = solve(G.copy(), C, batch).W
@@ -151,18 +150,3 @@ class Stream:
 
     def _kept(self, new: Samples) -> float:
         return float(self.forgetting ** (len(new.X) / self.chunk))
-
-
-class DecayedSum:
-    """A sum in which earlier terms count less."""
-
-    def __init__(self) -> None:
-        self.updates = 0
-        self.total: NDArray[np.float64] = np.zeros(())
-        self.weight = 0.0  # of the rows in the sum
-
-    def add(self, kept: float, term: NDArray[np.float64], new: Samples) -> None:
-        """Add the term of new rows after keeping a share of the sum."""
-        self.total = kept * self.total + term
-        self.weight = kept * self.weight + new.total_weight()
-        self.updates += 1

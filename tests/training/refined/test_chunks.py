@@ -38,18 +38,21 @@ def test_the_rows_of_a_chunk_keep_their_targets_and_weights():
 
 def test_chunks_double_up_to_half_of_the_rows():
     first, sweeps = 100, chunks.SWEEPS_OF_A_SIZE
-    sizes = list(islice(chunks.chunk_sizes(1000, first, None), sweeps + 2))
+    sizes = list(islice(chunks.chunk_sizes(1000, first, 1, None), sweeps + 2))
     assert sizes == [100] * sweeps + [200, 200]
-    assert max(islice(chunks.chunk_sizes(250, first, None), sweeps + 2)) == 125
-    assert chunks.chunk_sizes(200, first, None) is None
-    assert next(chunks.chunk_sizes(1000, first, 30)) == 30
-    assert chunks.chunk_sizes(1000, first, 1000) is None
+    assert set(islice(chunks.chunk_sizes(1000, first, 0, None), sweeps + 2)) == {100}
+    assert max(islice(chunks.chunk_sizes(250, first, 1, None), sweeps + 2)) == 125
+    assert chunks.chunk_sizes(200, first, 1, None) is None
+    assert next(chunks.chunk_sizes(1000, first, 1, 30)) == 30
+    assert chunks.chunk_sizes(1000, first, 1, 1000) is None
 
 
-def test_the_first_chunk_grows_with_the_last_hidden_layer():
+def test_the_first_chunk_grows_with_the_last_hidden_layer_where_the_output_layer_is_solved():
     narrow, wide = bf.Network([3, 500, 10, 2]), bf.Network([3, 10, 500, 2])
-    assert chunks.first_chunk(narrow) == chunks.FIRST_CHUNK
-    assert chunks.first_chunk(wide) == 500 * chunks.ROWS_PER_NEURON
+    assert chunks.first_chunk(narrow, "squared") == chunks.FIRST_CHUNK
+    assert chunks.first_chunk(wide, "squared") == 500 * chunks.ROWS_PER_NEURON["squared"]
+    for net in (narrow, wide):
+        assert chunks.first_chunk(net, "cross_entropy") == chunks.FIRST_CHUNK
 
 
 def test_a_sample_is_in_order_and_without_repetitions(monkeypatch):

@@ -350,7 +350,7 @@ def test_every_activation_beats_a_linear_model_on_digits_at_every_depth(name, hi
     net = bf.Network([64, *hidden, 10], name, seed=0)
     # Three saturating layers learn slowly: they are given more sweeps.
     slow = name == "softmax" and len(hidden) == 3
-    bf.fit_refined(net, x, y, max_sweeps=60 if slow else None)
+    bf.fit_refined(net, x, y, max_sweeps=90 if slow else None)
     assert accuracy(net, x, y) > accuracy(linear, x, y)
     assert accuracy(net, x_test, y_test) > accuracy(linear, x_test, y_test)
 
