@@ -20,7 +20,14 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import RowSource, Samples
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import Part, candidates, choose, folds, without
+from bpls_fast.training.refined.selection import (
+    MEMBERS_ROWS,
+    Part,
+    candidates,
+    choose,
+    folds,
+    without,
+)
 from bpls_fast.training.refined.sweeps import LOSSES, Setting, check_loss
 from bpls_fast.training.report import FitReport
 
@@ -135,9 +142,9 @@ def fit_committee(
             )
             for k, (net, fold) in enumerate(zip(nets, rows_of, strict=True))
         ]
-        setting, fits = choose(parts[:1], settings, plan, context)
+        setting, fits = choose(parts[:1], settings, plan, context, MEMBERS_ROWS)
         if fits:
-            fits += choose(parts[1:], [setting], plan, context).fits
+            fits += choose(parts[1:], [setting], plan, context, MEMBERS_ROWS).fits
         else:
             fits = _fits_without_choice(parts, setting, plan, context)
         members = [fit.best for fit in fits]

@@ -184,6 +184,8 @@ def fit_refined(
             setting, fits = choose([part], settings, plan, context)
             for found in fits:
                 plan = length_is_found(plan, found.best_sweeps)._replace(max_passes=np.inf)
+                if found.chunks is None:  # a few rows more must not turn its sweeps into others
+                    plan = plan._replace(chunk_rows=len(samples.X))
                 outputs = found.best.decision(part.held.X)
                 corrected = correction(begin, outputs, part.held)
         fit = RefinedFit(begin, samples, held, setting, plan, context, random)

@@ -21,7 +21,17 @@ from bpls_fast.training.refined.chunks import first_chunk
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
-__all__ = ["FOLDS", "Choice", "Part", "candidates", "choose", "folds", "length_is_found", "without"]
+__all__ = [
+    "FOLDS",
+    "MEMBERS_ROWS",
+    "Choice",
+    "Part",
+    "candidates",
+    "choose",
+    "folds",
+    "length_is_found",
+    "without",
+]
 
 FOLDS = 4
 """One part in FOLDS of the rows is held out to choose a setting for one network."""
@@ -32,8 +42,8 @@ FEWEST_ROWS = 40
 RUNGS = (12, 24, 48, 96, 192)
 """Sweeps after which the better half of the candidates goes on; the last number is the most sweeps."""
 
-MOST_ROWS = 240_000
-"""The most rows that the sweeps of a fit over chunks see, those of a row that is seen again included."""
+MOST_ROWS, MEMBERS_ROWS = 480_000, 240_000
+"""The most rows that the sweeps of one network see, counting a row each time, and those of a member of a committee."""
 
 BEYOND_BEST = 1.5
 """Times the sweeps of its best network after which a candidate is given up."""
@@ -103,7 +113,11 @@ def without(samples: Samples, fold: NDArray[np.intp]) -> Samples:
 
 
 def choose(
-    parts: Sequence[Part], settings: Sequence[Setting], plan: Plan, context: FitContext
+    parts: Sequence[Part],
+    settings: Sequence[Setting],
+    plan: Plan,
+    context: FitContext,
+    most_rows: int = MOST_ROWS,
 ) -> Choice:
     """Choose a setting by the scores of held-out rows, and a number of sweeps for each part of the data.
 
@@ -117,10 +131,12 @@ def choose(
         Its `max_sweeps`, where given, is the most sweeps. `tol` and `patience` do not matter.
     context : FitContext
         Gets the ridge that is chosen; its report gets the time of the candidates and says what was tried.
+    most_rows : int
+        The most rows that the sweeps of a fit see, counting a row each time, unless `plan` limits its sweeps.
     """
     if len(parts[0].samples.X) + len(parts[0].held.X) < FEWEST_ROWS:
         return Choice(settings[-1])
-    races = [Race(parts, setting, plan, context) for setting in settings]
+    races = [Race(parts, setting, plan, context, most_rows) for setting in settings]
     left = races
     for rung in RUNGS:
         for race in left:
@@ -144,12 +160,17 @@ class Race:
     """A candidate: its fits of all parts."""
 
     def __init__(
-        self, parts: Sequence[Part], setting: Setting, plan: Plan, context: FitContext
+        self,
+        parts: Sequence[Part],
+        setting: Setting,
+        plan: Plan,
+        context: FitContext,
+        most_rows: int,
     ) -> None:
         self.setting, self.fits = setting, list[RefinedFit]()
         self.failure: Exception | None = None
         for net, samples, held, seed in parts:
-            most = plan.max_sweeps or most_sweeps(net, setting)
+            most = plan.max_sweeps or min(RUNGS[-1], most_rows // first_chunk(net, setting.loss))
             longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
             trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
             random = np.random.default_rng(seed)
@@ -188,11 +209,6 @@ class Race:
             for counts in zip(*((f.best_sweeps, f.progress.sweeps) for f in self.fits), strict=True)
         )
         return f"{loss}, eps {eps:g}{decays}: score {self.score:.4f} after {best} sweeps of {all_sweeps}"
-
-
-def most_sweeps(net: Network, setting: Setting) -> int:
-    """Return the most sweeps of a candidate: as many as the rows of its chunks allow."""
-    return min(RUNGS[-1], MOST_ROWS // first_chunk(net, setting.loss))
 
 
 def length_is_found(plan: Plan, sweeps: int) -> Plan:
