@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from bpls_fast.estimators.byte_tables import is_table
 from bpls_fast.estimators.intervals import Uncertainty
-from bpls_fast.estimators.parameters import SharedParameters, checked_sizes
+from bpls_fast.estimators.parameters import AUTO, SharedParameters, checked_sizes
 from bpls_fast.kernels import check_finite
 from bpls_fast.network.committee import joined_network
 from bpls_fast.network.network import Network
@@ -30,6 +30,7 @@ from bpls_fast.training.initial_network import (
 )
 from bpls_fast.training.methods import METHODS, Method, Trained
 from bpls_fast.training.moments import OutputScale
+from bpls_fast.training.refined.selection import FEWEST_ROWS
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
 
@@ -48,6 +49,12 @@ Array = NDArray[Any]
 
 ROW_TYPES = (np.float64, np.float32, np.uint8)
 """The types that the kernels read without a conversion; other numbers become the first of them."""
+
+NETWORKS = 4
+"""The number of networks where several are trained by default."""
+
+MOST_WEIGHTS = 1_000_000
+"""A network with more weights is trained alone by default."""
 
 FIRST_ROWS = 500
 """A stream draws its random start for at least so many rows."""
@@ -100,6 +107,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         None  # of a stream, as long as they are too few to draw a start for
     )
     _fitted = False  # by fit; partial_fit leaves it False
+    _fitted_networks = 1  # that the last fit has joined
     _uncertainty: Uncertainty | None = None  # of a regressor's committee
     _output_scale: OutputScale  # of a regressor
     _standardized: Network  # a regressor's network with standardized outputs
@@ -171,7 +179,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _start(self, X: Array, sample_weight: Array | None, outputs: int) -> Start:
         """Return the network to begin with: random, or with `warm_start` that of the last fit."""
         if not self.warm_start or not hasattr(self, "network_"):
-            count = self.n_networks if self._method.can_join else 1
+            count = self._count_of_networks(X, sample_weight, outputs)
             return self._random_starts(X, sample_weight, outputs, count)
         if not self._method.can_continue:
             raise ValueError(f"warm_start is True; expected False with method={self.method!r}")
@@ -189,8 +197,15 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
 
     def _trained_start(self, X: Array, outputs: int) -> Start:
         net, expected = self.network_, self._new_network(X, outputs)
-        if self._fitted and self.n_networks > 1 and self._method.can_join:
-            expected = joined_network([expected] * self.n_networks)
+        count = self._fitted_networks if self._fitted else 1
+        if count > 1:
+            expected = joined_network([expected] * count)
+        if self.activation == AUTO:
+            expected = (
+                expected.with_activation(net.activations[0])
+                if len(net.activations) > 1
+                else expected
+            )
         if (net.layer_sizes, net.activations) != (expected.layer_sizes, expected.activations):
             raise ValueError(f"the network to go on with is {net}; expected {expected}")
         return trained_start(net, X, seed=self._seed())
@@ -198,9 +213,28 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _new_network(self, X: Array, outputs: int, seed: int = 0) -> Network:
         sizes = [X.shape[1], *checked_sizes(self.hidden_layer_sizes), outputs]
         scale = self.input_scale if X.dtype == np.uint8 else None
-        return Network(
-            sizes, self.activation, self._output_activation, seed=seed, input_scale=scale
+        activation = self.activation
+        if isinstance(activation, str) and activation == AUTO:
+            activation = self._method.default_activation[self._output_activation]
+        return Network(sizes, activation, self._output_activation, seed=seed, input_scale=scale)
+
+    def _count_of_networks(self, X: Array, sample_weight: Array | None, outputs: int) -> int:
+        """Return the number of networks to train."""
+        if not self._method.can_join:
+            return 1
+        if self.n_networks != AUTO:
+            return int(self.n_networks)
+        net = self._new_network(X, outputs)
+        hidden = [activation.name for activation in net.activations[:-1]]
+        is_single = (
+            self.warm_start
+            or self.early_stopping
+            or not hidden
+            or "softmax" in hidden
+            or Samples(X, X, None, sample_weight).planned_rows() < FEWEST_ROWS
+            or sum(W.size for W in net.weights) > MOST_WEIGHTS
         )
+        return 1 if is_single else NETWORKS
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -215,6 +249,8 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         if trained.committee is not None:
             self.oob_score_ = trained.report.validation[-1][1]
         self._stream, self._first_rows, self._fitted = None, None, True
+        if not start.is_trained:
+            self._fitted_networks = 1 + len(start.others)
 
     # ---- partial_fit
 

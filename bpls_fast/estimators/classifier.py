@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bpls_fast.estimators.base import Array, BaseBPLS
 from bpls_fast.estimators.parameters import CONSTRAINTS, MARGIN
-from bpls_fast.kernels.activations import Activation, activations
+from bpls_fast.kernels.activations import activations
 from bpls_fast.training.bpls.backward_sweep import CHOICES
 from bpls_fast.training.checks import class_weights
 from bpls_fast.training.data import Samples, float_of
@@ -36,7 +36,8 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     hidden_layer_sizes : sequence of int or int
         Neurons of each hidden layer; () is a linear classifier.
     activation : str or sequence of str
-        The activation of the hidden layers, or one for each of them: names of `bpls_fast.activations`.
+        The activation of the hidden layers, or one for each of them: names of `bpls_fast.activations`. "auto" is tanh,
+        for the paper's method softmax.
     method : {"refined", "paper"}
         The training method: refined sweeps (`bpls_fast.fit_refined`) or the paper's Algorithm 2
         (`bpls_fast.fit_classifier`). `partial_fit` uses refined sweeps with either.
@@ -44,14 +45,15 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         What refined sweeps minimize. The cross-entropy fits many classes better and gives better probabilities, but
         takes more sweeps. "auto" chooses the loss, the ridge, the weight decay and the number of sweeps on rows that
         are held out; `report_.trials` says what was tried.
-    n_networks : int
+    n_networks : int or "auto"
         The number of networks whose mean is the result, of refined sweeps. With more than one, each is trained without
-        one part of the rows, and the ridge, the weight decay and the number of sweeps are chosen on the first part.
-        `network_` has their hidden layers side by side, so the activation must not be softmax. `partial_fit` trains
-        one network.
+        one part of the rows, which says how many sweeps are best for it. The ridge and the weight decay are chosen on
+        the first part. `network_` has their hidden layers side by side, so the activation must not be softmax. "auto"
+        is 4, or 1 where several are impossible or take long: with softmax, `early_stopping`, `warm_start`, fewer than
+        40 rows or more than a million weights. `partial_fit` trains one network.
     max_iter : int, optional
         The largest number of sweeps. By default refined sweeps go on for `max_passes`, and Algorithm 2 makes at most
-        15. A number that is chosen is at most 96.
+        15. A number that is chosen is at most 192.
     max_passes : float, optional
         The largest number of passes over the data: by default 5, or any number where the sweeps are chosen. Each
         refined sweep sees a chunk of the rows; see `bpls_fast.fit_refined`.
@@ -116,9 +118,8 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     (5, 3)
     """
 
-    activation: str | Sequence[str | Activation] = "softmax"
     _: KW_ONLY
-    loss: str = "squared"
+    loss: str = "auto"
     margin: float | Sequence[float] | None = None
     class_weight: Mapping[Any, float] | str | None = None
 

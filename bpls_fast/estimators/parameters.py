@@ -18,16 +18,19 @@ from bpls_fast.kernels.backend import BACKENDS
 from bpls_fast.training.bpls.backward_sweep import TARGETS
 from bpls_fast.training.methods import DEFAULT_METHOD, METHODS
 
-__all__ = ["CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
+__all__ = ["AUTO", "CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
 
 COUNT = Interval(Integral, 1, None, closed="left")
+AUTO = "auto"
+"""The value of parameters that are chosen: by the data, or by what goes with the other parameters."""
+
 MARGIN = Interval(Real, 0, 0.5, closed="neither")
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "hidden_layer_sizes": ["array-like", COUNT],
-    "activation": [StrOptions(set(activations)), "array-like"],
+    "activation": [StrOptions({*activations, AUTO}), "array-like"],
     "method": [StrOptions(set(METHODS))],
-    "n_networks": [COUNT],
+    "n_networks": [COUNT, StrOptions({AUTO})],
     "max_iter": [COUNT, None],
     "max_passes": [Interval(Real, 0, np.inf, closed="right"), None],
     "eps": [Interval(Real, 0, None, closed="left"), None],
@@ -48,11 +51,11 @@ CONSTRAINTS: dict[str, list[Any]] = {
 class SharedParameters:
     """The parameters of both estimators; `BPLSClassifier` describes them."""
 
-    hidden_layer_sizes: Sequence[int] | int = (60,)
-    activation: str | Sequence[str | Activation] = "tanh"
+    hidden_layer_sizes: Sequence[int] | int = (100,)
+    activation: str | Sequence[str | Activation] = AUTO
     _: KW_ONLY
     method: str = DEFAULT_METHOD
-    n_networks: int = 1
+    n_networks: int | str = AUTO
     max_iter: int | None = None
     max_passes: float | None = None
     eps: float | None = None

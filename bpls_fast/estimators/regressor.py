@@ -44,15 +44,14 @@ class BPLSRegressor(RegressorMixin, BaseBPLS):  # type: ignore[misc]
         the first layer, 7 by default, unless it is chosen. For Algorithm 1 it is the ridge of every layer. Its default
         is chosen by generalized cross-validation of the output layer of the start (1e-6 without hidden layers), and is
         above the rounding of the Gram matrices: for float32 and uint8 rows, 10⁻⁷ times the neurons of the widest layer.
-    n_networks : int
-        The number of networks whose mean is the result, of refined sweeps. With more than one, each is trained without
-        one part of the rows, and the ridge and the number of sweeps are chosen on the first part. `network_` has their
-        hidden layers side by side, so the activation must not be softmax. `partial_fit` trains one network.
+    activation : str or sequence of str
+        As in `bpls_fast.BPLSClassifier`. "auto" is ReLU or tanh, chosen with the ridge where there are several
+        networks; tanh for one network and for Algorithm 1.
     safeguard, target, choose_output, margin
         Of Algorithm 1: as in `bpls_fast.fit_injective`.
-    activation, max_iter, max_passes, input_scale, early_stopping, validation_fraction, n_iter_no_change, warm_start, \
+    n_networks, max_iter, max_passes, input_scale, early_stopping, validation_fraction, n_iter_no_change, warm_start, \
 forgetting, random_state, backend, verbose
-        As in `bpls_fast.BPLSClassifier`. The activation is tanh by default.
+        As in `bpls_fast.BPLSClassifier`.
 
     Attributes
     ----------

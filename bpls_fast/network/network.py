@@ -159,6 +159,13 @@ class Network(FormatMethods):
         other.weights = list(weights)
         return other
 
+    def with_activation(self, activation: ActivationName) -> Network:
+        """Return a copy of this network with another activation of all hidden layers."""
+        other = copy.copy(self)
+        output = self.activations[-1]
+        other.activations = checked_activations(activation, output, self.layer_sizes)
+        return other
+
     def forward(self, X: ArrayLike) -> NDArray[Any]:
         """Return the outputs, one row for each row of X.
 

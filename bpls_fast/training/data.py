@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from bpls_fast.kernels import column_sums, take_rows
 from bpls_fast.kernels.backend import empty, to_backend, to_numpy
 
-__all__ = ["Array", "ArrayRows", "Batch", "RowSource", "Samples", "Weights", "float_of", "read_all"]
+__all__ = [
+    "MOST_REPETITIONS",
+    "Array",
+    "ArrayRows",
+    "Batch",
+    "RowSource",
+    "Samples",
+    "Weights",
+    "float_of",
+    "read_all",
+]
 
 Array = NDArray[Any]
 Weights = list[NDArray[np.float64]]
@@ -119,7 +129,8 @@ class Samples(NamedTuple):
     """A training set.
 
     With labels, `targets` has one row for each class and `labels` selects it; without, `targets` has one row for each
-    row of X. Targets are what the outputs should be before their activation.
+    row of X. Targets are what the outputs should be before their activation. With `rows`, only these rows of the arrays
+    belong to the set, so that parts of the data need no copy of it.
     """
 
     X: Array
@@ -127,28 +138,45 @@ class Samples(NamedTuple):
     labels: NDArray[np.intp] | None
     sample_weight: Array | None
     repetition: float = 1.0  # rows that a weight of 1 stands for, on average
+    rows: NDArray[np.intp] | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of the set."""
+        return len(self.X) if self.rows is None else len(self.rows)
+
+    def numbers_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the numbers in the arrays of the chosen rows of the set."""
+        return chosen if self.rows is None else self.rows[chosen]
 
     def total_weight(self) -> float:
         """Return the number of rows, or the sum of their weights."""
-        return _total_weight(self.X, self.sample_weight)
+        if self.sample_weight is None:
+            return self.row_count
+        weights = self.sample_weight if self.rows is None else self.sample_weight[self.rows]
+        return float(weights.sum(dtype=np.float64))
 
     def repetitions(self) -> float:
         """Return the number of rows if weights count as repetitions, but never less than there are."""
-        return max(len(self.X), self.repetition * self.total_weight())
+        return max(self.row_count, self.repetition * self.total_weight())
 
     def planned_rows(self) -> int:
         """Return the number of rows that chunks and sweeps are planned for: repetitions, up to MOST_REPETITIONS."""
-        return round(min(self.repetitions(), MOST_REPETITIONS * len(self.X)))
+        return round(min(self.repetitions(), MOST_REPETITIONS * self.row_count))
 
     def mean_square(self) -> float:
         """Return the mean of |T|²: over the classes, or weighted over the rows."""
         if self.labels is not None:
             return float(column_sums(self.targets, self.targets).sum()) / len(self.targets)
-        squares = column_sums(self.targets, self.targets, self.sample_weight)
-        return float(squares.sum()) / self.total_weight()
+        T, weight = self.targets, self.sample_weight
+        if self.rows is not None:
+            T, weight = T[self.rows], None if weight is None else weight[self.rows]
+        return float(column_sums(T, T, weight).sum()) / self.total_weight()
 
     def take(self, chosen: NDArray[np.intp] | slice) -> Samples:
         """Return the chosen rows as a training set."""
+        if self.rows is not None:
+            return self._replace(rows=None).take(self.rows[chosen])
         sample_weight = None if self.sample_weight is None else self.sample_weight[chosen]
         targets, labels = self.targets, self.labels
         if labels is None:
@@ -182,6 +210,8 @@ class Samples(NamedTuple):
 
     def as_batch(self) -> Batch:
         """Return all rows as one batch, every row a trial row."""
+        if self.rows is not None:
+            return self.take(slice(None)).as_batch()
         T = self.targets if self.labels is None else self.targets[self.labels]
         return Batch(self.X, T, self.sample_weight, len(self.X), self.labels)
 

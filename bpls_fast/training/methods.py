@@ -43,6 +43,9 @@ class Trained(NamedTuple):
 Trainer = Callable[[Start, Array, Array | None, Parameters], Trained]
 """Trains the networks of a start on targets or labels and the weights of the rows."""
 
+TRIED_ACTIVATIONS = ("relu", "tanh")
+"""What a committee for numbers chooses from."""
+
 PAPER_CLASSIFIER_EPS = 1e-5
 """The ridge of the paper's classifier where `eps` is None."""
 
@@ -93,6 +96,8 @@ class Method:
         Whether `warm_start=True` is possible.
     can_join : bool
         Whether it trains committees, `n_networks > 1`.
+    default_activation : mapping from output activations to names
+        The hidden activation of an estimator that does not name one.
     options : tuple of Option
         What it adds to `bpls-fast train`.
     """
@@ -107,6 +112,7 @@ class Method:
     open_stream: Callable[[Start, Parameters], Stream]
     can_continue: bool
     can_join: bool
+    default_activation: Mapping[str, str]
     options: tuple[Option, ...]
 
 
@@ -140,6 +146,7 @@ def _train_refined(
             eps=parameters["eps"],
             max_passes=_given(parameters["max_passes"], np.inf),
             max_sweeps=parameters["max_iter"],
+            activations=_activations_to_try(start.net, parameters),
             class_weight=class_weight,
             seed=start.seed,
             **_shared(start, weights, parameters),
@@ -168,6 +175,12 @@ def _train_refined(
         **_shared(start, weights, parameters),
     )
     return Trained(start.net, report)
+
+
+def _activations_to_try(net: Network, parameters: Parameters) -> tuple[str, ...]:
+    """Return the activations that a committee chooses from; none where it has no choice."""
+    is_chosen = isinstance(parameters["activation"], str) and parameters["activation"] == "auto"
+    return TRIED_ACTIVATIONS if is_chosen and net.activations[-1].name != "softmax" else ()
 
 
 def _open_refined_stream(start: Start, parameters: Parameters) -> Stream:
@@ -229,6 +242,7 @@ REFINED = Method(
     open_stream=_open_refined_stream,
     can_continue=True,
     can_join=True,
+    default_activation={"softmax": "tanh", "identity": "tanh"},
     options=(
         Option(
             "--passes",
@@ -253,6 +267,7 @@ PAPER = Method(
     open_stream=_open_refined_stream,
     can_continue=False,
     can_join=False,
+    default_activation={"softmax": "softmax", "identity": "tanh"},
     options=(
         Option(
             "--full-sweeps",

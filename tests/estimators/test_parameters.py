@@ -132,8 +132,13 @@ def test_a_wrong_weight_of_a_row_is_refused(estimator, weight, wine):
 
 
 def test_a_whole_number_is_one_hidden_layer(wine):
-    assert bf.BPLSClassifier(7).fit(*wine).network_.layer_sizes == (13, 7, 3)
-    assert bf.BPLSRegressor([7, 5], "elu").fit(*wine).network_.layer_sizes == (13, 7, 5, 1)
+    assert bf.BPLSClassifier(7, n_networks=1).fit(*wine).network_.layer_sizes == (13, 7, 3)
+    assert bf.BPLSRegressor([7, 5], "elu", n_networks=1).fit(*wine).network_.layer_sizes == (
+        13,
+        7,
+        5,
+        1,
+    )
 
 
 def test_without_scikit_learn_one_sentence_says_what_to_install():

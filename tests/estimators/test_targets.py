@@ -26,12 +26,21 @@ def rows_of(dtype, count=400):
 )
 def test_the_offset_and_the_unit_of_y_do_not_matter(dtype, method, offset, unit):
     x, y = rows_of(dtype)
-    model = bf.BPLSRegressor(30, method=method, random_state=0)
+    # Rounding may change what is chosen; without a choice it is all that changes.
+    model = bf.BPLSRegressor(30, "tanh", n_networks=1, method=method, random_state=0)
     expected = model.fit(x, y).predict(x)
     predicted = model.fit(x, offset + unit * y).predict(x)
     assert predicted.dtype == np.float64
     # The sums of a fit round otherwise where y does; 10⁹ + y has six decimals left.
     np.testing.assert_allclose((predicted - offset) / unit, expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize(("offset", "unit"), [(1e9, 1.0), (-1e7, 1e-3), (1e60, 1e55)])
+def test_several_networks_learn_y_in_any_unit(offset, unit):
+    x, y = rows_of(np.float32)
+    model = bf.BPLSRegressor(random_state=0)
+    scores = [model.fit(x, target).score(x, target) for target in (y, offset + unit * y)]
+    assert scores[1] == pytest.approx(scores[0], abs=0.01)
 
 
 @pytest.mark.parametrize("dtype", ROW_TYPES)

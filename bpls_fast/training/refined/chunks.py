@@ -68,7 +68,7 @@ class Chunks:
         count: int | None = None,
     ) -> None:
         self._samples, self._sizes, self._random = samples, sizes, random
-        self._count = len(samples.X) if count is None else count
+        self._count = samples.row_count if count is None else count
         self._source, self._targets = ArrayRows(samples.X), ArrayRows(samples.targets)
         self._order: NDArray[np.intp] = np.empty(0, np.intp)
         self._room = 0
@@ -76,13 +76,19 @@ class Chunks:
         self._T: Array
         self.size = next(sizes)
 
+    def release(self) -> None:
+        """Free the memory that chunks are copied into; the latest chunk is not valid any more."""
+        self._room = 0
+        self._X = self._T = np.empty((0, 0))
+
     def next(self) -> Batch:
         """Return the next chunk; it is valid until the one after it."""
-        size = different_rows(self.size, len(self._samples.X), self._count)
+        size = different_rows(self.size, self._samples.row_count, self._count)
         self.size = next(self._sizes)
         if len(self._order) < size:
-            self._order = self._random.permutation(self._source.count)
+            self._order = self._random.permutation(self._samples.row_count)
         chosen, self._order = self._order[:size], self._order[size:]
+        chosen = self._samples.numbers_of(chosen)
         trial = -(-size // TRIAL_SHARE)
         # Both parts are random samples; sorted, each is read faster.
         chosen = np.concatenate([np.sort(chosen[:trial]), np.sort(chosen[trial:])])
@@ -128,7 +134,7 @@ def chunk_sizes(
 
 def sample(samples: Samples, random: np.random.Generator) -> Samples:
     """Return a random sample of the rows, or all of them where they are few."""
-    count = len(samples.X)
+    count = samples.row_count
     if count <= SAMPLE_ROWS:
         return samples.take(slice(None))
     return samples.take(np.sort(random.choice(count, SAMPLE_ROWS, replace=False, shuffle=False)))

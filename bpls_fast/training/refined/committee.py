@@ -7,7 +7,7 @@ every row trains all networks but one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,11 @@ from bpls_fast.network import Network
 from bpls_fast.network.committee import check_joinable, joined_network
 from bpls_fast.training.checks import ClassWeight, check_choice, check_count, checked_samples
 from bpls_fast.training.context import FitContext
-from bpls_fast.training.data import RowSource, Samples
+from bpls_fast.training.data import RowSource
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
 from bpls_fast.training.refined.selection import (
-    MEMBERS_ROWS,
+    MEMBERS_SHARE,
     Part,
     candidates,
     choose,
@@ -68,6 +68,7 @@ def fit_committee(
     eps: float | None = None,
     max_passes: float = np.inf,
     max_sweeps: int | None = None,
+    activations: Sequence[str] = (),
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
@@ -91,7 +92,9 @@ def fit_committee(
     max_passes : float
         The most passes over the data, where it is cut into chunks.
     max_sweeps : int, optional
-        The most sweeps, by default 96. Their number is chosen.
+        The most sweeps, by default 192, or as many as see 240,000 rows (of numbers 120,000). Their number is chosen.
+    activations : sequence of str
+        Names of activations of the hidden layers to choose from; by default they are those of `nets`.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def fit_committee(
             "least one row for each network"
         )
     samples = samples.to_backend(backend)
-    settings = candidates(first, samples, loss, eps)
+    settings = candidates(first, samples, loss, eps, activations)
     plan = Plan(max_passes=max_passes, max_sweeps=max_sweeps, standardize=standardize)
     random = np.random.default_rng(seed)
     with FitContext(
@@ -135,26 +138,18 @@ def fit_committee(
         verbose=verbose,
         phases=PHASES,
     ) as context:
-        rows_of = folds(samples, len(nets), random)
-        parts = [
-            Part(
-                _begin(net, samples, classes), without(samples, fold), samples.take(fold), seed + k
-            )
-            for k, (net, fold) in enumerate(zip(nets, rows_of, strict=True))
-        ]
-        setting, fits = choose(parts[:1], settings, plan, context, MEMBERS_ROWS)
-        if fits:
-            fits += choose(parts[1:], [setting], plan, context, MEMBERS_ROWS).fits
-        else:
-            fits = _fits_without_choice(parts, setting, plan, context)
-        members = [fit.best for fit in fits]
-        report = fits[-1].context.report
-        context.report.iterations, context.report.best = report.iterations, report.best
-        context.report.rows, context.report.loss = report.rows, report.loss
+        parts = folds(samples, len(nets), random)
+        members: list[Network] = []
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
-        with context.phase("forward"):
-            for member, fold, part in zip(members, rows_of, parts, strict=True):
-                outputs[fold] = to_numpy(member.decision(part.held.X))
+        for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
+            begin = net.with_weights(net.weights)
+            begin.input_scale, begin.classes = net.scale_of(samples.X), classes
+            part = Part(begin, without(samples, fold), samples.take(fold), seed + number)
+            setting, member, outputs[fold] = _trained_member(part, settings, plan, context)
+            del part  # its rows that are held out are a copy
+            settings = [setting]
+            members.append(member)
+            context.step(None)
         context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)
         members = [corrected.apply(member) for member in members]
@@ -163,26 +158,34 @@ def fit_committee(
         errors: tuple[NDArray[np.float64], ...] = ()
         if samples.labels is None:
             every = np.abs(to_numpy(samples.targets) - outputs)
-            errors = tuple(every[fold] for fold in rows_of)
+            errors = tuple(every[fold] for fold in parts)
     return Committee(joined_network(members), report, tuple(members), outputs, errors)
 
 
-def _begin(net: Network, samples: Samples, classes: NDArray[Any] | None) -> Network:
-    """Return a copy of a network for these rows and classes."""
-    begin = net.with_weights(net.weights)
-    begin.input_scale, begin.classes = net.scale_of(samples.X), classes
-    return begin
+def _trained_member(
+    part: Part, settings: Sequence[Setting], plan: Plan, context: FitContext
+) -> tuple[Setting, Network, NDArray[np.float64]]:
+    """Return the setting of a member, the member, and its outputs for the rows that are held out."""
+    setting, fits = choose([part], settings, plan, context, MEMBERS_SHARE)
+    fit = fits[0] if fits else _fit_without_choice(part, setting, plan, context)
+    report, of_member = context.report, fit.context.report
+    report.iterations, report.best = of_member.iterations, of_member.best
+    report.rows, report.loss = of_member.rows, of_member.loss
+    with context.phase("forward"):
+        outputs = to_numpy(fit.best.decision(part.held.X))
+    return setting, fit.best, outputs
 
 
-def _fits_without_choice(
-    parts: Sequence[Part], setting: Setting, plan: Plan, context: FitContext
-) -> tuple[RefinedFit, ...]:
-    """Train every part for as many sweeps as a plan says."""
-    fits = []
-    for net, rows, _, seed in parts:
-        member = FitContext("member", setting.eps, backend=context.backend, phases=PHASES)
-        random = np.random.default_rng(seed)
-        fits.append(RefinedFit(net, rows, None, setting, plan, member, random))
-        fits[-1].run()
-        context.add_times(member)
-    return tuple(fits)
+def _fit_without_choice(
+    part: Part, setting: Setting, plan: Plan, context: FitContext
+) -> RefinedFit:
+    """Train for as many sweeps as a plan says."""
+    net = part.net
+    if setting.activation is not None:
+        net = net.with_activation(setting.activation)
+    member = FitContext("member", setting.eps, backend=context.backend, phases=PHASES)
+    random = np.random.default_rng(part.seed)
+    fit = RefinedFit(net, part.samples, None, setting, plan, member, random)
+    fit.run()
+    context.add_times(member)
+    return fit

@@ -106,6 +106,10 @@ class NetworkInputs:
             self.ridge = Ridge(ridge, gram(found.M))
             return reduced, reduced_held
 
+    def release_gram(self) -> None:
+        """Free the Gram matrix: the sweeps have its inverse."""
+        self.G = np.empty((0, 0))
+
     def on_all_inputs(self, network: Network) -> Network:
         """Return a network that the sweeps trained as a network on all inputs."""
         if self._components is None:

@@ -101,7 +101,9 @@ class RefinedFit:
             if plan.start == "scaled":
                 begin.weights = start_weights(setting.loss, begin, few, random)
         # Chunks of a given size are cut from the rows as they are.
-        self._count = count = samples.planned_rows() if plan.chunk_rows is None else len(samples.X)
+        self._count = count = (
+            samples.planned_rows() if plan.chunk_rows is None else samples.row_count
+        )
         first = first_chunk(net, setting.loss)
         doublings = DOUBLINGS[setting.loss] if plan.doublings is None else plan.doublings
         sizes, planned = (chunk_sizes(count, first, doublings, plan.chunk_rows) for _ in range(2))
@@ -132,7 +134,8 @@ class RefinedFit:
         self._batch = samples.take(slice(0)).as_batch()  # of the latest sweep
         if self.sweep.weights:
             weighted = samples.sample_weight is not None
-            self.sweep.learn_inputs(inputs.G, inputs.total, samples.X, weighted, inputs.ridge)
+            self.sweep.learn_inputs(inputs.G, inputs.total, samples.X[:1], weighted, inputs.ridge)
+        inputs.release_gram()
 
     @property
     def best(self) -> Network:
@@ -183,6 +186,12 @@ class RefinedFit:
             self._validate(self._latest_network())
         self.goes_on = limits is not self.limits and progress.sweeps == limits.max_sweeps
         return reason
+
+    def release_chunk(self) -> None:
+        """Free the memory of the latest chunk; the next sweep takes another one."""
+        if self.chunks is not None:
+            self.chunks.release()
+            self._batch = self.samples.take(slice(0)).as_batch()
 
     def _latest_network(self) -> Network:
         """Return the network of the latest mean, or if rows outside the trial make it too large, that of the start."""

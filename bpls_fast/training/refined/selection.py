@@ -7,7 +7,7 @@ run for a few sweeps, the better half of them for twice as many, and so on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from bpls_fast.kernels import activations
 from bpls_fast.kernels.backend import to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext, TooLargeError
-from bpls_fast.training.data import Array, Samples
+from bpls_fast.training.data import MOST_REPETITIONS, Array, Samples
 from bpls_fast.training.refined.chunks import first_chunk
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
 __all__ = [
     "FOLDS",
-    "MEMBERS_ROWS",
+    "MEMBERS_SHARE",
     "Choice",
     "Part",
     "candidates",
@@ -42,11 +42,17 @@ FEWEST_ROWS = 40
 RUNGS = (12, 24, 48, 96, 192)
 """Sweeps after which the better half of the candidates goes on; the last number is the most sweeps."""
 
-MOST_ROWS, MEMBERS_ROWS = 480_000, 240_000
-"""The most rows that the sweeps of one network see, counting a row each time, and those of a member of a committee."""
+MOST_ROWS = {"squared": 240_000, "cross_entropy": 480_000}
+"""The most rows that the sweeps of one network see under each loss, counting a row each time."""
+
+MEMBERS_SHARE = 0.5
+"""The share of them that the sweeps of a member of a committee see."""
 
 BEYOND_BEST = 1.5
 """Times the sweeps of its best network after which a candidate is given up."""
+
+HASH_BYTES, HASH_ROWS = 8, 1024
+"""Bytes that enter the hash of a row at a time, and rows that are hashed at a time."""
 
 LOG_LOSS_SHARE = 0.3
 """What a unit of the log loss counts beside the accuracy in the score of a candidate."""
@@ -85,31 +91,85 @@ class Choice(NamedTuple):
     fits: tuple[RefinedFit, ...] = ()
 
 
-def candidates(net: Network, samples: Samples, loss: str, eps: float | None) -> list[Setting]:
-    """Return the settings to choose from; a loss that is not AUTO is given, and so is a ridge that is not None."""
+def candidates(
+    net: Network,
+    samples: Samples,
+    loss: str,
+    eps: float | None,
+    activations: Sequence[str] = (),
+) -> list[Setting]:
+    """Return the settings to choose from.
+
+    A loss that is not AUTO is given, and so is a ridge that is not None. Hidden activations are those of the network,
+    unless there are some to choose from; the last of them goes with the last setting.
+    """
     has_classes = samples.labels is not None and net.activations[-1].name == "softmax"
     found = OF_CLASSES if has_classes else OF_NUMBERS
     chosen = [setting for setting in found if loss in (AUTO, setting.loss)]
     if eps is not None:
         chosen = list(dict.fromkeys(setting._replace(eps=eps) for setting in chosen))
+    if activations:
+        chosen = [setting._replace(activation=name) for name in activations for setting in chosen]
     return chosen
 
 
 def folds(samples: Samples, count: int, random: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Cut the rows into parts of equal size in which labels, or numbers, are distributed alike."""
+    """Cut the rows into parts of equal size in which labels, or numbers, are distributed alike.
+
+    Equal rows are in the same part, unless most rows are repeated many times: a row that is there twice is like one
+    with a weight of 2.
+    """
     key = samples.labels
     if key is None:
         key = to_numpy(samples.targets)[:, 0]
-    order = random.permutation(len(samples.X))
-    order = order[np.argsort(key[order], kind="stable")]
-    return [np.sort(order[first::count]) for first in range(count)]
+    first, group_of = _equal_rows(samples.X, key, random)
+    order = random.permutation(len(first))
+    order = order[np.argsort(key[first[order]], kind="stable")]
+    part_of = np.empty(len(first), np.intp)
+    part_of[order] = np.arange(len(first)) % count
+    return [np.flatnonzero(part_of[group_of] == part) for part in range(count)]
+
+
+def _equal_rows(
+    X: Array, key: NDArray[Any], random: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first row of each group of equal rows with the same key, in their order, and the group of each row."""
+    hashes = row_hashes(X, random)
+    order = np.lexsort((hashes, key))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (key[order][1:] != key[order][:-1]) | (np.diff(hashes[order]) != 0)
+    if MOST_REPETITIONS * np.count_nonzero(is_new) < len(order):
+        return np.arange(len(order)), np.arange(len(order))
+    first = order[is_new]  # lexsort is stable
+    group_of = np.empty(len(order), np.intp)
+    group_of[order] = np.cumsum(is_new) - 1
+    by_place = np.argsort(first)
+    numbers = np.empty(len(first), np.intp)
+    numbers[by_place] = np.arange(len(first))
+    return first[by_place], numbers[group_of]
+
+
+def row_hashes(X: Array, random: np.random.Generator) -> NDArray[np.uint64]:
+    """Return a number for each row that is the same for equal rows, and hardly ever for others."""
+    width = X.shape[1] * X.dtype.itemsize
+    words = -(-width // HASH_BYTES)
+    factors = random.integers(1, 1 << 63, words, dtype=np.uint64) | np.uint64(1)
+    found = np.empty(len(X), np.uint64)
+    for first in range(0, len(X), HASH_ROWS):
+        block = np.ascontiguousarray(to_numpy(X[first : first + HASH_ROWS]))
+        padded = np.zeros((len(block), words * HASH_BYTES), np.uint8)
+        padded[:, :width] = block.view(np.uint8).reshape(len(block), width)
+        mixed = padded.view(np.uint64) * factors
+        mixed ^= mixed >> np.uint64(29)
+        found[first : first + HASH_ROWS] = mixed.sum(axis=1, dtype=np.uint64)
+    return found
 
 
 def without(samples: Samples, fold: NDArray[np.intp]) -> Samples:
-    """Return the rows that are not in a fold."""
+    """Return the rows that are not in a fold, without a copy of them."""
     kept = np.ones(len(samples.X), bool)
     kept[fold] = False
-    return samples.take(np.flatnonzero(kept))
+    return samples._replace(rows=np.flatnonzero(kept))
 
 
 def choose(
@@ -117,7 +177,7 @@ def choose(
     settings: Sequence[Setting],
     plan: Plan,
     context: FitContext,
-    most_rows: int = MOST_ROWS,
+    share: float = 1.0,
 ) -> Choice:
     """Choose a setting by the scores of held-out rows, and a number of sweeps for each part of the data.
 
@@ -131,12 +191,12 @@ def choose(
         Its `max_sweeps`, where given, is the most sweeps. `tol` and `patience` do not matter.
     context : FitContext
         Gets the ridge that is chosen; its report gets the time of the candidates and says what was tried.
-    most_rows : int
-        The most rows that the sweeps of a fit see, counting a row each time, unless `plan` limits its sweeps.
+    share : float
+        The share of MOST_ROWS that the sweeps of a fit see, unless `plan` limits its sweeps.
     """
-    if len(parts[0].samples.X) + len(parts[0].held.X) < FEWEST_ROWS:
+    if sum(part.planned_rows() for part in (parts[0].samples, parts[0].held)) < FEWEST_ROWS:
         return Choice(settings[-1])
-    races = [Race(parts, setting, plan, context, most_rows) for setting in settings]
+    races = [Race(parts, setting, plan, context, share) for setting in settings]
     left = races
     for rung in RUNGS:
         for race in left:
@@ -165,11 +225,14 @@ class Race:
         setting: Setting,
         plan: Plan,
         context: FitContext,
-        most_rows: int,
+        share: float,
     ) -> None:
         self.setting, self.fits = setting, list[RefinedFit]()
         self.failure: Exception | None = None
+        most_rows = round(share * MOST_ROWS[setting.loss])
         for net, samples, held, seed in parts:
+            if setting.activation is not None:
+                net = net.with_activation(setting.activation)
             most = plan.max_sweeps or min(RUNGS[-1], most_rows // first_chunk(net, setting.loss))
             longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
             trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
@@ -199,16 +262,20 @@ class Race:
                     fit.run(sweeps)
                 except (TooLargeError, np.linalg.LinAlgError) as error:  # in its first sweep
                     self.failure = error
+                fit.release_chunk()
 
     def describe(self) -> str:
         """Return the setting, its score and its sweeps in words."""
-        loss, eps, _, decay = self.setting
-        decays = "" if decay is None else f", decay {decay:g}"
+        loss, eps, _, decay, activation = self.setting
+        more = "" if decay is None else f", decay {decay:g}"
+        more += "" if activation is None else f", {activation}"
         best, all_sweeps = (
             "/".join(str(count) for count in counts)
             for counts in zip(*((f.best_sweeps, f.progress.sweeps) for f in self.fits), strict=True)
         )
-        return f"{loss}, eps {eps:g}{decays}: score {self.score:.4f} after {best} sweeps of {all_sweeps}"
+        return (
+            f"{loss}, eps {eps:g}{more}: score {self.score:.4f} after {best} sweeps of {all_sweeps}"
+        )
 
 
 def length_is_found(plan: Plan, sweeps: int) -> Plan:

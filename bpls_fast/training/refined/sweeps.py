@@ -48,6 +48,7 @@ class Setting(NamedTuple):
     eps: float
     output_eps: float | None = None
     decay: float | None = None
+    activation: str | None = None  # of all hidden layers, where it is chosen, too
 
 
 def check_setting(loss: str, output_eps: float | None, decay: float | None) -> None:

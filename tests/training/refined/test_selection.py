@@ -35,7 +35,20 @@ def test_every_row_is_in_one_fold_and_folds_have_the_same_share_of_each_label(co
     for part in parts:
         shares = np.bincount(labels[part], minlength=3)
         assert (np.abs(shares - np.array([70, 21, 14]) / count) < 1).all()
-        assert len(without(samples, part).X) == 105 - len(part)
+        assert without(samples, part).row_count == 105 - len(part)
+
+
+def test_equal_rows_are_in_one_fold_wherever_they_are():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    labels = np.arange(60) % 3
+    for dtype in (np.float32, np.float64, np.uint8):
+        rows = (100 * np.abs(X)).astype(dtype)
+        once, twice = (
+            folds(Samples(x, np.eye(3), y, None), 4, np.random.default_rng(0))
+            for x, y in ((rows, labels), (np.tile(rows, (2, 1)), np.tile(labels, 2)))
+        )
+        for part, of_both in zip(once, twice, strict=True):
+            np.testing.assert_array_equal(of_both, np.concatenate([part, part + 60]))
 
 
 def test_folds_of_numbers_have_the_same_distribution():
@@ -179,7 +192,7 @@ def test_a_committee_is_one_network_that_is_better_than_single_ones():
 
 
 def test_out_of_fold_outputs_estimate_the_accuracy_on_other_rows():
-    x, y = rings(1500)
+    x, y = rings(3000)
     flipped = np.random.default_rng(3).random(len(y)) < 0.2
     noisy = np.where(flipped, (y + 1) % 3, y)
     committee = fit_committee(networks(4, [2, 20, 3]), x, noisy)
