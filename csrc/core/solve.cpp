@@ -29,9 +29,9 @@ constexpr std::size_t chunk_columns = 48;  // columns of a step
 // Steps wait for each other: a second thread pays only from this multiple of the usual work on.
 constexpr double waiting = 8;
 // The most unknowns of a system whose matrix stays in the first cache: it is factored as one block.
-constexpr std::size_t small_unknowns = 64;
+constexpr std::size_t small_unknowns = kernels::most_triangular_rows;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
-static_assert(chunk_columns % block == 0);
+static_assert(chunk_columns % block == 0 && block <= kernels::most_triangular_rows);
 
 // Whether a system of n unknowns and m right-hand sides is too little work for a second thread.
 bool is_for_one_thread(std::size_t n, std::size_t m) noexcept {

@@ -274,7 +274,10 @@ struct Bytes {
 // The size of two blocks that are compared or copied across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
 inline constexpr int mirrored_block = 32;
 
-// Triangular kernels over row-major double; U is upper triangular. They touch `size` rows.
+// The most rows of a triangular kernel's call.
+inline constexpr int most_triangular_rows = 64;
+
+// Triangular kernels over row-major double; U is upper triangular. They touch `size` rows, at most most_triangular_rows.
 struct Triangular {
     // Factors the leading block in place, A = UᵀU, reading and writing only its upper triangle. Returns the first row whose
     // pivot is not above floor[row] and leaves that pivot in place, or returns `size`.

@@ -12,55 +12,68 @@
 namespace bpls::kernels {
 namespace {
 
-// Subtracts what the k rows above contribute to some vectors of row k, from column c on. The last one has `last` values.
-template <class V, int count>
-inline void subtract_above(double* A, std::ptrdiff_t stride, int k, int c, int last) noexcept {
-    const auto load = [=](const double* p, int j) noexcept {
-        return j < count - 1 || last == V::lanes ? V::load(p + j * V::lanes)
-                                                 : V::load_first(p + j * V::lanes, last, 0);
+// Factors `rows` rows, from row k on, in their own columns, given the factored rows above. Returns as factor() does, and k + rows if no
+// pivot failed. The reciprocals of the diagonal go to `inverse`.
+template <class V, int rows>
+inline int factor_diagonal(double* A, std::ptrdiff_t stride, int k, const double* floor,
+                           double* inverse) noexcept {
+    constexpr int vectors = (rows + V::lanes - 1) / V::lanes,
+                  last = rows - (vectors - 1) * V::lanes;
+    const auto load = [](const double* p, int v) noexcept {
+        return v < vectors - 1 || last == V::lanes ? V::load(p + v * V::lanes)
+                                                   : V::load_first(p + v * V::lanes, last, 0);
     };
-    V y[count];
-    double* const row = A + k * stride + c;
+    V y[rows][vectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < count; ++j) y[j] = load(row, j);
+        for (int v = 0; v < vectors; ++v) y[i][v] = load(A + (k + i) * stride + k, v);
     for (int t = 0; t < k; ++t) {
-        const double* const above = A + t * stride;
-        const V f = V::broadcast(above[k]);
+        const double* const above = A + t * stride + k;
 #pragma GCC unroll 4
-        for (int j = 0; j < count; ++j) y[j] = neg_mul_add(f, load(above + c, j), y[j]);
+        for (int v = 0; v < vectors; ++v) {
+            const V x = load(above, v);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; ++i)
+                y[i][v] = neg_mul_add(V::broadcast(above[i]), x, y[i][v]);
+        }
     }
+    double block[rows][rows];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < count; ++j)
-        if (j < count - 1 || last == V::lanes)
-            y[j].store(row + j * V::lanes);
-        else
-            y[j].store_first(row + j * V::lanes, last);
-}
-
-template <class V>
-int factor(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept {
-    constexpr int lanes = V::lanes;
-    for (int k = 0; k < size; ++k) {
-        double* const row = A + k * stride;
-        int c = k;
-        for (; c + 4 * lanes <= size; c += 4 * lanes) subtract_above<V, 4>(A, stride, k, c, lanes);
-        const int vectors = (size - c + lanes - 1) / lanes, last = size - c - (vectors - 1) * lanes;
-        if (vectors == 1) subtract_above<V, 1>(A, stride, k, c, last);
-        if (vectors == 2) subtract_above<V, 2>(A, stride, k, c, last);
-        if (vectors == 3) subtract_above<V, 3>(A, stride, k, c, last);
-        if (vectors == 4) subtract_above<V, 4>(A, stride, k, c, last);
-        if (!(row[k] > floor[k])) return k;
-        const double root = sqrt(row[k]), inverse = 1 / root;
-        for (c = k; c < size; ++c) row[c] *= inverse;
-        row[k] = root;
+        for (int v = 0; v < vectors; ++v)
+            if (v < vectors - 1 || last == V::lanes)
+                y[i][v].store(block[i] + v * V::lanes);
+            else
+                y[i][v].store_first(block[i] + v * V::lanes, last);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+        double* const row = A + (k + i) * stride + k;
+        const double pivot = block[i][i];
+        if (!(pivot > floor[k + i])) {
+            row[i] = pivot;
+            return k + i;
+        }
+        // The root and the reciprocal do not wait for each other.
+        const double root = sqrt(pivot), factor = root * (1 / pivot);
+        inverse[i] = factor;
+        row[i] = root;
+#pragma GCC unroll 8
+        for (int j = i + 1; j < rows; ++j) row[j] = block[i][j] *= factor;
+#pragma GCC unroll 8
+        for (int j = i + 1; j < rows; ++j)
+#pragma GCC unroll 8
+            for (int c = j; c < rows; ++c) block[j][c] -= block[i][j] * block[i][c];
     }
-    return size;
+    return k + rows;
 }
 
 // Solves `rows` rows of a vector of columns, from row k on, given the solved rows above, which are read once for all of them.
+// `inverse` are the reciprocals of the diagonal from row k on.
 template <class V, int rows, class Load, class Store>
-inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& load,
-                       Store&& store) noexcept {
+inline void solve_rows(const double* U, std::ptrdiff_t stride, const double* inverse, int k,
+                       Load&& load, Store&& store) noexcept {
     V y[rows];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) y[i] = load(k + i);
@@ -73,7 +86,7 @@ inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& loa
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
         const double* u = U + (k + i) * stride + k;
-        y[i] = y[i] * V::broadcast(1 / u[i]);
+        y[i] = y[i] * V::broadcast(inverse[i]);
         store(k + i, y[i]);
 #pragma GCC unroll 8
         for (int below = i + 1; below < rows; ++below)
@@ -83,8 +96,8 @@ inline void solve_rows(const double* U, std::ptrdiff_t stride, int k, Load&& loa
 
 // The same given the solved rows below.
 template <class V, int rows, class Load, class Store>
-inline void solve_rows_upwards(const double* U, std::ptrdiff_t stride, int k, int size, Load&& load,
-                               Store&& store) noexcept {
+inline void solve_rows_upwards(const double* U, std::ptrdiff_t stride, const double* inverse, int k,
+                               int size, Load&& load, Store&& store) noexcept {
     V y[rows];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) y[i] = load(k + i);
@@ -97,7 +110,7 @@ inline void solve_rows_upwards(const double* U, std::ptrdiff_t stride, int k, in
 #pragma GCC unroll 8
     for (int i = rows - 1; i >= 0; --i) {
         const double* u = U + k * stride + k + i;
-        y[i] = y[i] * V::broadcast(1 / u[i * stride]);
+        y[i] = y[i] * V::broadcast(inverse[i]);
         store(k + i, y[i]);
 #pragma GCC unroll 8
         for (int above = 0; above < i; ++above)
@@ -116,28 +129,72 @@ inline void each_vector(double* B, std::ptrdiff_t B_stride, int cols, Solve&& so
               [=](int t, V y) noexcept { y.store_first(B + t * B_stride, cols); });
 }
 
+// The columns to the right of a diagonal block are solved while its rows are factored, so that a block of rows is done at once.
+template <class V, int rows>
+inline int factor_rows(double* A, std::ptrdiff_t stride, int k, int size,
+                       const double* floor) noexcept {
+    double inverse[rows];
+    const int done = factor_diagonal<V, rows>(A, stride, k, floor, inverse);
+    if (done == k + rows)
+        each_vector<V>(A + done, stride, size - done, [&](auto load, auto store) noexcept {
+            solve_rows<V, rows>(A, stride, inverse, k, load, store);
+        });
+    return done;
+}
+
+template <class V>
+int factor(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept {
+    constexpr int most = V::lanes < 8 ? 4 : 8;
+    int k = 0, end = 0;  // rows that are factored, and those that should be
+    while (end + most <= size && k == end) {
+        k = factor_rows<V, most>(A, stride, k, size, floor);
+        end += most;
+    }
+    // Rows on their own wait for each of their products.
+    if (most > 4 && k == end && size - k >= 4)
+        k = factor_rows<V, 4>(A, stride, k, size, floor), end += 4;
+    if (k == end && size - k >= 2) k = factor_rows<V, 2>(A, stride, k, size, floor), end += 2;
+    if (k == end && size - k >= 1) k = factor_rows<V, 1>(A, stride, k, size, floor);
+    return k;
+}
+
+inline void invert_diagonal(const double* U, std::ptrdiff_t stride, int size,
+                            double* inverse) noexcept {
+    for (int i = 0; i < size; ++i) inverse[i] = 1 / U[i * stride + i];
+}
+
 template <class V>
 void solve_lower(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
-    each_vector<V>(B, B_stride, cols, [=](auto load, auto store) noexcept {
+    double inverse[most_triangular_rows];
+    invert_diagonal(U, stride, size, inverse);
+    each_vector<V>(B, B_stride, cols, [&](auto load, auto store) noexcept {
+        const auto solve = [&]<int rows>(int k) noexcept {
+            solve_rows<V, rows>(U, stride, inverse + k, k, load, store);
+        };
         int k = 0;
-        for (; k + 8 <= size; k += 8) solve_rows<V, 8>(U, stride, k, load, store);
+        for (; k + 8 <= size; k += 8) solve.template operator()<8>(k);
         // Rows on their own wait for each of their products.
-        if (size - k >= 4) solve_rows<V, 4>(U, stride, k, load, store), k += 4;
-        if (size - k >= 2) solve_rows<V, 2>(U, stride, k, load, store), k += 2;
-        if (size - k >= 1) solve_rows<V, 1>(U, stride, k, load, store);
+        if (size - k >= 4) solve.template operator()<4>(k), k += 4;
+        if (size - k >= 2) solve.template operator()<2>(k), k += 2;
+        if (size - k >= 1) solve.template operator()<1>(k);
     });
 }
 
 template <class V>
 void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
-    each_vector<V>(B, B_stride, cols, [=](auto load, auto store) noexcept {
+    double inverse[most_triangular_rows];
+    invert_diagonal(U, stride, size, inverse);
+    each_vector<V>(B, B_stride, cols, [&](auto load, auto store) noexcept {
+        const auto solve = [&]<int rows>(int k) noexcept {
+            solve_rows_upwards<V, rows>(U, stride, inverse + k, k, size, load, store);
+        };
         int k = size;
-        for (; k >= 8; k -= 8) solve_rows_upwards<V, 8>(U, stride, k - 8, size, load, store);
-        if (k >= 4) solve_rows_upwards<V, 4>(U, stride, k - 4, size, load, store), k -= 4;
-        if (k >= 2) solve_rows_upwards<V, 2>(U, stride, k - 2, size, load, store), k -= 2;
-        if (k >= 1) solve_rows_upwards<V, 1>(U, stride, 0, size, load, store);
+        for (; k >= 8; k -= 8) solve.template operator()<8>(k - 8);
+        if (k >= 4) solve.template operator()<4>(k - 4), k -= 4;
+        if (k >= 2) solve.template operator()<2>(k - 2), k -= 2;
+        if (k >= 1) solve.template operator()<1>(0);
     });
 }
 
