@@ -69,64 +69,110 @@ inline int factor_diagonal(double* A, std::ptrdiff_t stride, int k, const double
     return k + rows;
 }
 
-// Solves `rows` rows of a vector of columns, from row k on, given the solved rows above, which are read once for all of them.
+// Some vectors of columns of a matrix, of which the last may have less than V::lanes columns.
+template <class V, int count, bool whole>
+struct ColumnVectors {
+    static constexpr int vectors = count;
+    double* first;
+    std::ptrdiff_t stride;
+    int last;  // columns of the last vector
+
+    V load(int row, int v) const noexcept {
+        const double* const p = first + row * stride + v * V::lanes;
+        return whole || v < count - 1 ? V::load(p) : V::load_first(p, last, 0);
+    }
+    void store(int row, int v, V y) const noexcept {
+        double* const p = first + row * stride + v * V::lanes;
+        if (whole || v < count - 1)
+            y.store(p);
+        else
+            y.store_first(p, last);
+    }
+};
+
+// Calls solve(ColumnVectors) for all columns of B: two vectors at a time where there are registers for them.
+template <class V, class Solve>
+inline void each_vector(double* B, std::ptrdiff_t B_stride, int cols, Solve&& solve) noexcept {
+    constexpr int lanes = V::lanes;
+    if constexpr (lanes >= 8) {
+        for (; cols >= 2 * lanes; cols -= 2 * lanes, B += 2 * lanes)
+            solve(ColumnVectors<V, 2, true>{B, B_stride, lanes});
+        if (cols > lanes) return solve(ColumnVectors<V, 2, false>{B, B_stride, cols - lanes});
+    }
+    for (; cols >= lanes; cols -= lanes, B += lanes)
+        solve(ColumnVectors<V, 1, true>{B, B_stride, lanes});
+    if (cols > 0) solve(ColumnVectors<V, 1, false>{B, B_stride, cols});
+}
+
+// Solves `rows` rows of some vectors of columns, from row k on, given the solved rows above, which are read once for all of them.
 // `inverse` are the reciprocals of the diagonal from row k on.
-template <class V, int rows, class Load, class Store>
+template <class V, int rows, class Columns>
 inline void solve_rows(const double* U, std::ptrdiff_t stride, const double* inverse, int k,
-                       Load&& load, Store&& store) noexcept {
-    V y[rows];
+                       const Columns& columns) noexcept {
+    constexpr int vectors = Columns::vectors;
+    V y[rows][vectors];
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) y[i] = load(k + i);
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) y[i][v] = columns.load(k + i, v);
     for (int t = 0; t < k; ++t) {
-        const V x = load(t);
+        V x[vectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) x[v] = columns.load(t, v);
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; ++i)
-            y[i] = neg_mul_add(V::broadcast(U[t * stride + k + i]), x, y[i]);
+        for (int i = 0; i < rows; ++i) {
+            const V u = V::broadcast(U[t * stride + k + i]);
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; ++v) y[i][v] = neg_mul_add(u, x[v], y[i][v]);
+        }
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
         const double* u = U + (k + i) * stride + k;
-        y[i] = y[i] * V::broadcast(inverse[i]);
-        store(k + i, y[i]);
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) {
+            y[i][v] = y[i][v] * V::broadcast(inverse[i]);
+            columns.store(k + i, v, y[i][v]);
 #pragma GCC unroll 8
-        for (int below = i + 1; below < rows; ++below)
-            y[below] = neg_mul_add(V::broadcast(u[below]), y[i], y[below]);
+            for (int below = i + 1; below < rows; ++below)
+                y[below][v] = neg_mul_add(V::broadcast(u[below]), y[i][v], y[below][v]);
+        }
     }
 }
 
 // The same given the solved rows below.
-template <class V, int rows, class Load, class Store>
+template <class V, int rows, class Columns>
 inline void solve_rows_upwards(const double* U, std::ptrdiff_t stride, const double* inverse, int k,
-                               int size, Load&& load, Store&& store) noexcept {
-    V y[rows];
+                               int size, const Columns& columns) noexcept {
+    constexpr int vectors = Columns::vectors;
+    V y[rows][vectors];
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) y[i] = load(k + i);
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) y[i][v] = columns.load(k + i, v);
     for (int t = k + rows; t < size; ++t) {
-        const V x = load(t);
+        V x[vectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) x[v] = columns.load(t, v);
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; ++i)
-            y[i] = neg_mul_add(V::broadcast(U[(k + i) * stride + t]), x, y[i]);
+        for (int i = 0; i < rows; ++i) {
+            const V u = V::broadcast(U[(k + i) * stride + t]);
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; ++v) y[i][v] = neg_mul_add(u, x[v], y[i][v]);
+        }
     }
 #pragma GCC unroll 8
     for (int i = rows - 1; i >= 0; --i) {
         const double* u = U + k * stride + k + i;
-        y[i] = y[i] * V::broadcast(inverse[i]);
-        store(k + i, y[i]);
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) {
+            y[i][v] = y[i][v] * V::broadcast(inverse[i]);
+            columns.store(k + i, v, y[i][v]);
 #pragma GCC unroll 8
-        for (int above = 0; above < i; ++above)
-            y[above] = neg_mul_add(V::broadcast(u[above * stride]), y[i], y[above]);
+            for (int above = 0; above < i; ++above)
+                y[above][v] = neg_mul_add(V::broadcast(u[above * stride]), y[i][v], y[above][v]);
+        }
     }
-}
-
-// Calls solve(load, store) for every vector of columns of B.
-template <class V, class Solve>
-inline void each_vector(double* B, std::ptrdiff_t B_stride, int cols, Solve&& solve) noexcept {
-    for (; cols >= V::lanes; cols -= V::lanes, B += V::lanes)
-        solve([=](int t) noexcept { return V::load(B + t * B_stride); },
-              [=](int t, V y) noexcept { y.store(B + t * B_stride); });
-    if (cols > 0)
-        solve([=](int t) noexcept { return V::load_first(B + t * B_stride, cols, 0); },
-              [=](int t, V y) noexcept { y.store_first(B + t * B_stride, cols); });
 }
 
 // The columns to the right of a diagonal block are solved while its rows are factored, so that a block of rows is done at once.
@@ -136,8 +182,8 @@ inline int factor_rows(double* A, std::ptrdiff_t stride, int k, int size,
     double inverse[rows];
     const int done = factor_diagonal<V, rows>(A, stride, k, floor, inverse);
     if (done == k + rows)
-        each_vector<V>(A + done, stride, size - done, [&](auto load, auto store) noexcept {
-            solve_rows<V, rows>(A, stride, inverse, k, load, store);
+        each_vector<V>(A + done, stride, size - done, [&](auto columns) noexcept {
+            solve_rows<V, rows>(A, stride, inverse, k, columns);
         });
     return done;
 }
@@ -168,9 +214,9 @@ void solve_lower(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
     double inverse[most_triangular_rows];
     invert_diagonal(U, stride, size, inverse);
-    each_vector<V>(B, B_stride, cols, [&](auto load, auto store) noexcept {
+    each_vector<V>(B, B_stride, cols, [&](auto columns) noexcept {
         const auto solve = [&]<int rows>(int k) noexcept {
-            solve_rows<V, rows>(U, stride, inverse + k, k, load, store);
+            solve_rows<V, rows>(U, stride, inverse + k, k, columns);
         };
         int k = 0;
         for (; k + 8 <= size; k += 8) solve.template operator()<8>(k);
@@ -186,9 +232,9 @@ void solve_upper(const double* U, std::ptrdiff_t stride, int size, double* B,
                  std::ptrdiff_t B_stride, int cols) noexcept {
     double inverse[most_triangular_rows];
     invert_diagonal(U, stride, size, inverse);
-    each_vector<V>(B, B_stride, cols, [&](auto load, auto store) noexcept {
+    each_vector<V>(B, B_stride, cols, [&](auto columns) noexcept {
         const auto solve = [&]<int rows>(int k) noexcept {
-            solve_rows_upwards<V, rows>(U, stride, inverse + k, k, size, load, store);
+            solve_rows_upwards<V, rows>(U, stride, inverse + k, k, size, columns);
         };
         int k = size;
         for (; k >= 8; k -= 8) solve.template operator()<8>(k - 8);
