@@ -275,10 +275,11 @@ struct Bytes {
 inline constexpr int mirrored_block = 32;
 
 // The most rows of a triangular kernel's call.
-inline constexpr int most_triangular_rows = 64;
+inline constexpr int most_triangular_rows = 160;
 
 // Triangular kernels over row-major double; U is upper triangular. They touch `size` rows, at most most_triangular_rows.
 struct Triangular {
+    int at_once;  // rows up to which it is faster to factor a matrix as one block than to pack blocks
     // Factors the leading block in place, A = UᵀU, reading and writing only its upper triangle. Returns the first row whose
     // pivot is not above floor[row] and leaves that pivot in place, or returns `size`.
     int (*factor)(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept;

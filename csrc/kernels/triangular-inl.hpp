@@ -306,7 +306,8 @@ void copy_mirrored(const double* upper, std::ptrdiff_t upper_stride, double* low
 template <class V, int mr, int nv>
 constexpr Triangular triangular() noexcept {
     constexpr int nr = nv * V::lanes;
-    return {&factor<V>,
+    return {V::lanes < 8 ? 96 : most_triangular_rows,
+            &factor<V>,
             &solve_lower<V>,
             &solve_upper<V>,
             {&tile<V, mr, nr, 1, Sums::subtracted>, &tile < V, mr, nr, nv < 2 ? 1 : 2,
