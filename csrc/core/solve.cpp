@@ -27,16 +27,21 @@ constexpr std::size_t block = 24;          // rows that are factored at a time
 constexpr std::size_t outer_block = 240;   // rows that are updated with all rows above them at once
 constexpr std::size_t chunk_columns = 48;  // columns of a step
 // Steps wait for each other: a second thread pays only from this multiple of the usual work on.
-constexpr double waiting = 8;
-// The most unknowns of a system whose matrix stays in the first cache: it is factored as one block.
-constexpr std::size_t small_unknowns = 64;
+constexpr double waiting = 16;
+// The most unknowns of a system whose matrix is on the stack.
+constexpr std::size_t stack_unknowns = 64;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);
-static_assert(chunk_columns % block == 0);
+static_assert(chunk_columns % block == 0 && block <= kernels::most_triangular_rows);
 
 // Whether a system of n unknowns and m right-hand sides is too little work for a second thread.
 bool is_for_one_thread(std::size_t n, std::size_t m) noexcept {
     const double multiply_adds = static_cast<double>(n * n) * static_cast<double>(n / 6 + m);
     return multiply_adds < waiting * parallel_threshold;
+}
+
+// Whether such a system is factored as one block, without packing, on one thread.
+bool is_small(std::size_t n, std::size_t m) noexcept {
+    return n <= static_cast<std::size_t>(table().triangular.at_once) && is_for_one_thread(n, m);
 }
 
 // Computes the diagonal of G with the ridge, and the floor of each pivot. Returns the ridge.
@@ -60,26 +65,41 @@ double add_ridge(const ConstMatrix& G, const Ridge& ridge, double* diagonal,
     return shift;
 }
 
-// Solves a system of at most small_unknowns unknowns in memory on the stack, or returns where that failed and leaves W alone.
+// Solves a small system, or returns where that failed and leaves W alone. U has room for the matrix, in rows of `stride` values.
 std::optional<FailedPivot> solve_small(const ConstMatrix& G, const ConstMatrix& C,
-                                       const Ridge& ridge, double* W) noexcept {
+                                       const Ridge& ridge, double* U, std::size_t stride,
+                                       double* W) noexcept {
     const auto& triangular = table().triangular;
     const auto& copy_rows = table().dense_f64.copy_rows;
     const std::size_t n = G.rows, m = C.cols;
     const auto size = static_cast<int>(n);
-    alignas(cache_line) double U[small_unknowns * small_unknowns];
-    double diagonal[small_unknowns], floor[small_unknowns];
+    double diagonal[kernels::most_triangular_rows], floor[kernels::most_triangular_rows];
     const double shift = add_ridge(G, ridge, diagonal, floor);
-    copy_rows[G.dtype](G.data, G.row_stride, G.col_stride, n, n, U, small_unknowns);
-    for (std::size_t i = 0; i < n; ++i) U[i * small_unknowns + i] = diagonal[i];
-    constexpr auto stride = static_cast<std::ptrdiff_t>(small_unknowns);
-    if (const int pivot = triangular.factor(U, stride, size, floor); pivot < size)
-        return FailedPivot{static_cast<std::size_t>(pivot), n, U[pivot * stride + pivot], shift};
+    copy_rows[G.dtype](G.data, G.row_stride, G.col_stride, n, n, U, stride);
+    for (std::size_t i = 0; i < n; ++i) U[i * stride + i] = diagonal[i];
+    const auto step = static_cast<std::ptrdiff_t>(stride);
+    if (const int failed = triangular.factor(U, step, size, floor); failed < size) {
+        const auto pivot = static_cast<std::size_t>(failed);
+        return FailedPivot{pivot, n, U[pivot * stride + pivot], shift};
+    }
     copy_rows[C.dtype](C.data, C.row_stride, C.col_stride, n, m, W, m);
     const auto columns = static_cast<std::ptrdiff_t>(m);
-    triangular.solve_lower(U, stride, size, W, columns, static_cast<int>(m));
-    triangular.solve_upper(U, stride, size, W, columns, static_cast<int>(m));
+    triangular.solve_lower(U, step, size, W, columns, static_cast<int>(m));
+    triangular.solve_upper(U, step, size, W, columns, static_cast<int>(m));
     return std::nullopt;
+}
+
+std::optional<FailedPivot> solve_small(const ConstMatrix& G, const ConstMatrix& C,
+                                       const Ridge& ridge, double* W) {
+    if (G.rows <= stack_unknowns) {
+        alignas(cache_line) double U[stack_unknowns * stack_unknowns];
+        return solve_small(G, C, ridge, U, stack_unknowns, W);
+    }
+    // An odd number of cache lines: the rows of a column are in different sets.
+    constexpr std::size_t line = cache_line / sizeof(double);
+    const std::size_t stride = (round_up(G.rows, line) / line | 1) * line;
+    Buffer<double> U(G.rows * stride);
+    return solve_small(G, C, ridge, U.data(), stride, W);
 }
 
 // Memory for systems of n unknowns and m right-hand sides, and their solution, one at a time.
@@ -356,7 +376,7 @@ void solve(const ConstMatrix& G, const ConstMatrix& C, const Ridge& ridge, doubl
            int n_threads) {
     check_shapes(G, C);
     const auto failed =
-        G.rows <= small_unknowns && is_for_one_thread(G.rows, C.cols)
+        is_small(G.rows, C.cols)
             ? solve_small(G, C, ridge, W)
             : Workspace(G.rows, C.cols).solve(G, C, ridge, W, threads_for_call(n_threads));
     if (failed) throw failed->error();

@@ -6,6 +6,6 @@ namespace bpls::kernels {
 
 constinit const Table avx512 = make_table<Shapes{
     .f32_mr = 8, .f64_mr = 8, .nv = 3, .linear_mr = 8, .linear_nv = 3, .batch_nv = 3}>(
-    pairs_product<ByteProducts, 8, 3>(), bytes<I16Pairs, 8>());
+    pairs_product<ByteProducts, 8, 3>(), narrow_bytes<I16Pairs>(), bytes<I16Pairs, 8>());
 
 }  // namespace bpls::kernels

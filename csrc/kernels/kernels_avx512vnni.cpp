@@ -6,6 +6,6 @@ namespace bpls::kernels {
 
 constinit const Table avx512vnni = make_table<Shapes{
     .f32_mr = 8, .f64_mr = 8, .nv = 3, .linear_mr = 8, .linear_nv = 3, .batch_nv = 3}>(
-    quads_product<ByteProducts, 8, 3>(), bytes<ByteQuads, 8>());
+    quads_product<ByteProducts, 8, 3>(), narrow_bytes<ByteQuads>(), bytes<ByteQuads, 8>());
 
 }  // namespace bpls::kernels

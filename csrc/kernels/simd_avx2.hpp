@@ -9,12 +9,14 @@
 namespace bpls::kernels {
 namespace {
 
-// Ends a step of a sum: without it GCC 12 starts all products of a tile before it adds any, and spills them.
+// Returns its argument and ends a step of a sum: without it GCC 12 starts all products of a tile before it adds any, and spills
+// them. By value: GCC 12 keeps an array of sums in memory if its elements are operands of the assembler.
 template <class Register>
-inline void pin([[maybe_unused]] Register& sum) noexcept {
+inline Register pinned(Register sum) noexcept {
 #if defined(__GNUC__)
     __asm__ volatile("" : "+x"(sum));
 #endif
+    return sum;
 }
 
 // Whether any byte of a vector is not zero.
@@ -289,6 +291,7 @@ struct I16Pairs {
     using Sum = std::int32_t;
     static constexpr int lanes = 8;
     static constexpr int step_rows = 2;
+    static constexpr int left_offset = 0;
     __m256i v;
 
     static I16Pairs zero() noexcept { return {_mm256_setzero_si256()}; }
@@ -297,9 +300,22 @@ struct I16Pairs {
         return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
     }
     void multiply_add(I16Pairs a, I16Pairs b) noexcept {
-        v = _mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v));
-        pin(v);
+        v = pinned(_mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v)));
     }
+
+    // Lane i holds byte i of each of two groups.
+    static I16Pairs load_groups(const unsigned char* p, std::ptrdiff_t group_bytes) noexcept {
+        const __m128i a = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)),
+                      b = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + group_bytes));
+        return {_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b))};
+    }
+    I16Pairs minus_offset() const noexcept { return *this; }
+    using Places = F32::Places;
+    template <class F>
+    static Places places(F place) noexcept {
+        return F32::places(place);
+    }
+    I16Pairs permuted(Places from) const noexcept { return {_mm256_permutevar8x32_epi32(v, from)}; }
     void add_to(double* p) const noexcept {
         F64{_mm256_cvtepi32_pd(_mm256_castsi256_si128(v))}.add_to(p);
         F64{_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))}.add_to(p + 4);

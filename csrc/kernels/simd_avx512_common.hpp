@@ -9,12 +9,14 @@
 namespace bpls::kernels {
 namespace {
 
-// Ends a step of a sum: without it GCC 12 starts all products of a tile before it adds any, and spills them.
+// Returns its argument and ends a step of a sum: without it GCC 12 starts all products of a tile before it adds any, and spills
+// them. By value: GCC 12 keeps an array of sums in memory if its elements are operands of the assembler.
 template <class Register>
-inline void pin([[maybe_unused]] Register& sum) noexcept {
+inline Register pinned(Register sum) noexcept {
 #if defined(__GNUC__)
     __asm__ volatile("" : "+v"(sum));
 #endif
+    return sum;
 }
 
 // Whether any byte of a vector is not zero.
@@ -300,6 +302,11 @@ struct I32Sums {
     void add_to(double* p) const noexcept {
         F64{_mm512_cvtepi32_pd(_mm512_castsi512_si256(v))}.add_to(p);
         F64{_mm512_cvtepi32_pd(_mm512_extracti32x8_epi32(v, 1))}.add_to(p + 8);
+    }
+    using Places = F32::Places;
+    template <class F>
+    static Places places(F place) noexcept {
+        return F32::places(place);
     }
     void store(std::int32_t* p) const noexcept { _mm512_storeu_si512(p, v); }
     void add_to(std::int32_t* p) const noexcept {

@@ -9,12 +9,12 @@ namespace {
 // An operand holds four rows of bytes in each lane: signed ones on the left of a product, unsigned ones on the right.
 struct ByteQuads : I32Sums {
     static constexpr int step_rows = 4;
+    static constexpr int left_offset = 128;
     static ByteQuads zero() noexcept { return {{_mm512_setzero_si512()}}; }
     static ByteQuads broadcast(std::int32_t x) noexcept { return {{_mm512_set1_epi32(x)}}; }
     static ByteQuads load(const std::int32_t* p) noexcept { return {{_mm512_loadu_si512(p)}}; }
     void multiply_add(ByteQuads left, ByteQuads right) noexcept {
-        v = _mm512_dpbusd_epi32(v, right.v, left.v);
-        pin(v);
+        v = pinned(_mm512_dpbusd_epi32(v, right.v, left.v));
     }
 
     // Lane i of `to` receives byte i of each of four rows.
@@ -33,6 +33,18 @@ struct ByteQuads : I32Sums {
             _mm512_mask_storeu_epi32(to, columns, interleave(row(0), row(1), row(2), row(3)));
         }
     }
+
+    // Lane i holds byte i of each of four groups.
+    static ByteQuads load_groups(const unsigned char* p, std::ptrdiff_t group_bytes) noexcept {
+        const auto group = [=](int g) noexcept {
+            return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + g * group_bytes));
+        };
+        return {{interleave(group(0), group(1), group(2), group(3))}};
+    }
+    ByteQuads minus_offset() const noexcept {
+        return {{_mm512_xor_si512(v, _mm512_set1_epi8(-128))}};
+    }
+    ByteQuads permuted(Places from) const noexcept { return {{_mm512_permutexvar_epi32(from, v)}}; }
 
  private:
     static __m512i interleave(__m128i a, __m128i b, __m128i c, __m128i d) noexcept {

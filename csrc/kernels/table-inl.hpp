@@ -7,6 +7,7 @@
 #include "kernels/interleaved-inl.hpp"
 #include "kernels/levels.hpp"
 #include "kernels/lists-inl.hpp"
+#include "kernels/narrow-bytes-inl.hpp"
 #include "kernels/narrow-inl.hpp"
 #include "kernels/product-inl.hpp"
 #include "kernels/triangular-inl.hpp"
@@ -59,12 +60,13 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
 }
 
 template <Shapes shapes>
-constexpr Table make_table(Product u8, Bytes bytes) noexcept {
+constexpr Table make_table(Product u8, NarrowBytes narrow_u8, Bytes bytes) noexcept {
     return {u8,
             float_product<F32, shapes.f32_mr, shapes.nv>(),
             float_product<F64, shapes.f64_mr, shapes.nv>(),
             narrow<F32, shapes.f32_mr, shapes.nv>(),
             narrow<F64, shapes.f64_mr, shapes.nv>(),
+            narrow_u8,
             dense<F32, shapes.linear_mr, shapes.linear_nv>(all_finite_f32),
             dense<F64, shapes.linear_mr, shapes.linear_nv>(all_finite_f64),
             bytes,

@@ -85,6 +85,9 @@ struct Panels {
     ByDType<Pack> pack;  // of the source; null where the conversion would lose precision
 };
 
+// The most lanes of any level's vectors: a list of columns is written in whole vectors.
+inline constexpr int max_list_lanes = 16;
+
 // The most vectors in a row of any level's panels. A level with fewer is never asked for more.
 inline constexpr int max_vectors = 3;
 
@@ -162,6 +165,19 @@ struct Narrow {
     Thin thin[4];  // by the number of columns of the left side, minus one
 };
 
+// The Gram matrix of rows with few bytes, which are contiguous, in exact integers.
+struct NarrowBytes {
+    int lanes;           // the most columns; 0 if the level has no such product
+    double left_offset;  // that is subtracted from the left factor of every product
+
+    // A vector has the columns of `lanes` / columns rows one after the other, and in each lane several such groups of rows. For
+    // j in [0, columns / 2], sums[j * lanes + l] += Σ (x[k, (i + j) mod columns] - left_offset) · x[k, i], where l is the place of
+    // row k and column i in its group. One more row of sums receives Σ x[k, i].
+    using Rotated = void (*)(const unsigned char* rows, int columns, std::size_t row_count,
+                             double* sums) noexcept;
+    Rotated rotated[max_list_lanes / 2 + 1];  // by columns / 2
+};
+
 // c[i, j] = start[j] + Σ_k a[i, k] · w[k, j], or c[i, j] += that sum if `adds`, for `rows` rows and `columns` columns.
 template <class T>
 struct LinearProduct {
@@ -214,9 +230,6 @@ template <class T>
 using SquaredSlopes = void (*)(const T* values, std::size_t rows, std::size_t cols,
                                double* sums) noexcept;
 
-// The most lanes of any level's vectors: a list of columns is written in whole vectors.
-inline constexpr int max_list_lanes = 16;
-
 template <class T>
 struct Dense {
     int mr;       // rows of a forward tile
@@ -261,8 +274,12 @@ struct Bytes {
 // The size of two blocks that are compared or copied across the diagonal: both fit into the L1 cache, and it is a multiple of all lanes.
 inline constexpr int mirrored_block = 32;
 
-// Triangular kernels over row-major double; U is upper triangular. They touch `size` rows.
+// The most rows of a triangular kernel's call.
+inline constexpr int most_triangular_rows = 160;
+
+// Triangular kernels over row-major double; U is upper triangular. They touch `size` rows, at most most_triangular_rows.
 struct Triangular {
+    int at_once;  // rows up to which it is faster to factor a matrix as one block than to pack blocks
     // Factors the leading block in place, A = UᵀU, reading and writing only its upper triangle. Returns the first row whose
     // pivot is not above floor[row] and leaves that pivot in place, or returns `size`.
     int (*factor)(double* A, std::ptrdiff_t stride, int size, const double* floor) noexcept;
@@ -339,6 +356,7 @@ struct Table {
     Product f64;
     Narrow<float> narrow_f32;
     Narrow<double> narrow_f64;
+    NarrowBytes narrow_u8;
     Dense<float> dense_f32;
     Dense<double> dense_f64;
     Bytes bytes;

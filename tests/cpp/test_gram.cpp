@@ -90,6 +90,55 @@ void bits_do_not_depend_on_threads() {
     }
 }
 
+// Rows of every number of columns around a vector, and of rows around a step; contiguous, with gaps, every second column, and
+// backwards. The arrays end with the last byte.
+void narrow_bytes_have_exact_sums() {
+    struct Layout {
+        std::size_t row, col;  // strides in bytes: multiples of the columns and of one
+        std::size_t gap;       // bytes that are added to the stride of a row
+        bool backwards;
+    };
+    for (const Layout& layout : {Layout{1, 1, 0, false}, Layout{1, 1, 3, false},
+                                 Layout{2, 2, 0, false}, Layout{1, 1, 0, true}})
+        for (std::size_t n = 1; n <= 18; ++n)
+            for (const std::size_t d : {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 64, 65, 129, 300})
+                for (const bool bias : {false, true}) {
+                    const std::size_t stride = layout.row * n + layout.gap;
+                    const std::size_t size =
+                        d == 0 ? 0 : (d - 1) * stride + layout.col * (n - 1) + 1;
+                    const std::vector<std::uint8_t> a = random_values<std::uint8_t>(size, 10);
+                    bpls::ConstMatrix A = bpls::row_major(a.data(), d, n, stride);
+                    A.col_stride = static_cast<std::ptrdiff_t>(layout.col);
+                    if (layout.backwards && d > 0) {
+                        A.data += (d - 1) * stride;
+                        A.row_stride = -A.row_stride;
+                    }
+                    const auto value = [&](std::size_t k, std::size_t i) {
+                        return i == n ? 1u : unsigned{*A.at(k, i)};
+                    };
+                    const std::size_t N = n + bias;
+                    std::vector<double> G(N * N, NAN);
+                    bpls::gram(A, std::nullopt, {.bias = bias}, G.data(), nullptr);
+                    for (std::size_t i = 0; i < N; ++i)
+                        for (std::size_t j = 0; j < N; ++j) {
+                            unsigned exact = 0;
+                            for (std::size_t k = 0; k < d; ++k) exact += value(k, i) * value(k, j);
+                            CHECK(G[i * N + j] == exact);
+                        }
+                }
+}
+
+// An item has more rows than an int32 sum holds.
+void sums_of_narrow_bytes_do_not_overflow() {
+    const std::size_t d = 32 * 66'000;
+    for (const std::size_t n : {5, 9}) {
+        const std::vector<std::uint8_t> a(d * n, 255);
+        std::vector<double> G(n * n);
+        bpls::gram(bpls::row_major(a.data(), d, n), std::nullopt, {}, G.data(), nullptr);
+        for (const double sum : G) CHECK(sum == 255.0 * 255.0 * static_cast<double>(d));
+    }
+}
+
 void blocks_of_columns_meet() {
     const std::size_t d = 9, n = 1100, m = 1030;
     const std::vector<double> a = random_values<double>(d * n, 5),
@@ -273,6 +322,8 @@ int main() {
         gram_is_right_in_all_layouts<float>();
         gram_is_right_in_all_layouts<double>();
         bits_do_not_depend_on_threads();
+        narrow_bytes_have_exact_sums();
+        sums_of_narrow_bytes_do_not_overflow();
         blocks_of_columns_meet();
         rows_may_overlap();
         narrow_products_end_with_a_tile();

@@ -57,6 +57,29 @@ void singular_system_names_its_pivot() {
     CHECK(W == std::vector<double>({7, 7, 7}));
 }
 
+// Every row of a block of rows, of whole ones and of those that are left.
+void every_pivot_that_fails_is_named() {
+    for (const std::size_t n : {15, 23, 161}) {
+        const std::vector<double> C(n, 1);
+        for (std::size_t broken = 0; broken < n; ++broken) {
+            std::vector<double> G = random_gram(n, 3), W(n, 7);
+            G[broken * n + broken] = -1;
+            std::size_t pivot = n;
+            double value = 1;
+            try {
+                bpls::solve(bpls::row_major(G.data(), n, n), bpls::row_major(C.data(), n, 1),
+                            {0, false}, W.data());
+            } catch (const bpls::NotPositiveDefinite& error) {
+                pivot = error.pivot;
+                value = error.value;
+            }
+            CHECK(pivot == broken);
+            CHECK(value <= -1);
+            CHECK(W == std::vector<double>(n, 7));
+        }
+    }
+}
+
 // Large enough for steps that wait for those of other threads, in several outer blocks.
 void threads_agree_on_solutions_and_on_failures() {
     constexpr std::size_t n = 500, m = 21, broken = 333;
@@ -177,12 +200,16 @@ void layer_recovers_its_weights() {
 
 int main() {
     return run_tests([] {
-        for (const std::size_t n : {1, 2, 63, 64, 65, 129, 200})
-            for (const std::size_t m : {1, 30}) residual_is_at_rounding_level(n, m, 2);
+        // All rests of a block of rows; one block on the stack, one in a buffer, many.
+        for (std::size_t n = 1; n <= 25; ++n)
+            for (const std::size_t m : {1, 9}) residual_is_at_rounding_level(n, m, 2);
+        for (const std::size_t n : {63, 64, 65, 95, 96, 97, 129, 159, 160, 161, 200})
+            for (const std::size_t m : {1, 15, 16, 17, 30}) residual_is_at_rounding_level(n, m, 2);
         residual_is_at_rounding_level(300, 130, 3);
         // Enough right-hand sides for a second thread.
-        for (const std::size_t m : {501, 502}) residual_is_at_rounding_level(64, m, 2);
+        for (const std::size_t m : {1013, 1014}) residual_is_at_rounding_level(64, m, 2);
         singular_system_names_its_pivot();
+        every_pivot_that_fails_is_named();
         threads_agree_on_solutions_and_on_failures();
         shapes_that_do_not_fit_are_refused();
         for (std::size_t n = 1; n <= 66; ++n) batch_solves_every_system(n, 1 + n % 3, 11);

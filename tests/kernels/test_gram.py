@@ -194,6 +194,7 @@ def test_large_shapes_are_within_the_bound_of_the_reference(rows, n, m, dtype, n
     ("rows", "n", "m"),
     [
         pytest.param(9000, 70, 11, id="many rows"),
+        pytest.param(20_000, 13, 2, id="few columns"),
         pytest.param(300, 1100, 50, id="many columns"),
         pytest.param(1000, 200, 30, id="a row block for each thread"),
     ],
@@ -218,7 +219,7 @@ def test_bits_do_not_depend_on_the_threads_or_the_run(rows, n, m, dtype, weighte
 # of 255 leave the integers of float32 there.
 @pytest.mark.parametrize("rows", [33_026, 65_793, 65_794, 66_052, 70_000, 70_001])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("columns", [3, 20])
+@pytest.mark.parametrize("columns", [3, 16, 20])
 def test_uint8_gram_of_all_255s_is_the_integer_answer(rows, columns, order, n_threads):
     A = np.full((rows, columns), 255, np.uint8, order=order)
     expected = np.full((columns + 1, columns + 1), 255.0 * 255.0 * rows)

@@ -15,6 +15,7 @@
 #include "core/gram/finish.hpp"
 #include "core/gram/in_place.hpp"
 #include "core/gram/narrow.hpp"
+#include "core/gram/narrow_bytes.hpp"
 #include "core/gram/ordered_pass.hpp"
 
 namespace bpls {
@@ -149,12 +150,11 @@ Way way_of(const DirectProduct& task) noexcept {
     const bool in_double = &task.product == &table().f64;
     const int lanes = in_double ? table().narrow_f64.lanes : table().narrow_f32.lanes;
     const int tile = in_double ? table().narrow_f64.nv : table().narrow_f32.nv;
-    // Bytes are converted for a narrow product: with more columns than lanes, integers are faster.
-    const bool of_bytes = &task.product == &table().u8;
     return choose_way(
         shape_of(task),
         {.lanes = static_cast<std::size_t>(lanes),
-         .narrow_columns = static_cast<std::size_t>(of_bytes ? lanes : tile * lanes),
+         .narrow_columns = &task.product == &table().u8 ? most_narrow_bytes(task)
+                                                        : static_cast<std::size_t>(tile * lanes),
          .value_bytes = static_cast<std::size_t>(panels.element / panels.step_rows),
          .sum_rows = task.product.integer_sums ? kernels::integer_sum_rows
                                                : std::numeric_limits<std::size_t>::max(),

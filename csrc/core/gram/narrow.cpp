@@ -6,6 +6,7 @@
 
 #include "core/dense.hpp"
 #include "core/gram/choose.hpp"
+#include "core/gram/narrow_bytes.hpp"
 #include "core/threads.hpp"
 
 namespace bpls::gram_detail {
@@ -292,7 +293,9 @@ class NarrowPass {
 }  // namespace
 
 void multiply_narrow(const DirectProduct& task, int n_threads) {
-    if (&task.product == &table().f64)
+    if (&task.product == &table().u8 && has_narrow_bytes())
+        multiply_narrow_bytes(task, n_threads);
+    else if (&task.product == &table().f64)
         NarrowPass<double>(task).run(n_threads);
     else
         NarrowPass<float>(task).run(n_threads);
