@@ -28,14 +28,20 @@ an exponential one, 2.4 of a lognormal one; of Pareto's (index 1) 2.8 with limit
 RARE = 0.1
 """Values other than the median count for that mean as at least this share of the rows: rare events have no tail."""
 
+LEVELS = (1.0, 3.0, 10.0, 30.0, np.inf)
+"""Distances of limits that are tried where a tail is heavy, relative to the least."""
+
 FOLLOWED = 0.02
-"""A column keeps its far values if they explain so much more of the targets' variance than its limits do."""
+"""How much more of the targets' variance a column must explain at another level than at the first."""
+
+ROUNDS = 5
+"""How often columns are looked at for that, at most."""
 
 MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 2_000, 500, 2_000_000
 """The first look at all columns takes at most so many rows, fewer of wide tables, and about so many values."""
 
 ROWS_OF_TAILS = 20_000
-"""The second look, at columns with values outside the limits, takes at most so many rows."""
+"""The second look, at columns with values outside the limits, takes at most so many rows, fewer of many columns."""
 
 MOST_TAILS = 2_000
 """Of more columns with values outside, none is looked at again: their limits lie at ten spreads."""
@@ -86,18 +92,19 @@ def column_limits(
         X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
     looked_at = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // X.shape[1]))
     first = slice(None, None, -(-len(X) // looked_at))
-    limits = _bulk(X[first], None if sample_weight is None else sample_weight[first]).limits()
-    low, high = X.min(axis=0), X.max(axis=0)
-    constant = np.isinf(limits[0]) & (low < high)  # on the rows looked at
-    outside = ((low < limits[0]) | (high > limits[1])) & ~constant
-    more = slice(None, None, -(-len(X) // ROWS_OF_TAILS))
-    for rows, chosen in ((more, outside), (slice(None), constant)):
-        columns = np.flatnonzero(chosen)
-        if 0 < len(columns) <= MOST_TAILS:
-            weight = None if sample_weight is None else sample_weight[rows]
-            ends = np.array([low, high], np.float64)[:, columns]
-            response = _Response(y[rows], weight, labels)
-            limits[:, columns] = _tail_limits(X[rows], columns, ends, weight, response)
+    bulk = _bulk(X[first], None if sample_weight is None else sample_weight[first])
+    ends = np.array([X.min(axis=0), X.max(axis=0)], np.float64)
+    # Columns that are constant on the rows looked at hold rare events, which have no tail.
+    with np.errstate(over="ignore"):
+        rare = np.where(bulk.below == 0, np.abs(ends - bulk.median).max(axis=0), 0.0)
+    limits = bulk._replace(below=bulk.below + rare, above=bulk.above + rare).limits()
+    columns = np.flatnonzero((ends[0] < limits[0]) | (ends[1] > limits[1]))
+    if 0 < len(columns) <= MOST_TAILS:
+        enough = min(ROWS_OF_TAILS, max(MOST_ROWS, MOST_VALUES // len(columns)))
+        rows = slice(None, None, -(-len(X) // enough))
+        weight = None if sample_weight is None else sample_weight[rows]
+        response = _Response(y[rows], weight, labels)
+        limits[:, columns] = _tail_limits(X[rows], columns, ends[:, columns], weight, response)
     return limits
 
 
@@ -174,6 +181,15 @@ class _Response:
         products = np.einsum("i,ij->j", weighted, self.numbers)
         return float(np.square(products).sum() / squares / self.variation)
 
+    def subtract(self, Z: NDArray[np.float64]) -> None:
+        """Subtract from numbers what a linear function of some columns explains."""
+        Z = Z / np.abs(Z).max(axis=0)
+        Z -= np.einsum("i,ij->j", self.weight, Z) / self.total
+        root = np.sqrt(self.weight)[:, np.newaxis]
+        coefficients = np.linalg.lstsq(root * Z, root * self.numbers, rcond=None)[0]
+        self.numbers = self.numbers - Z @ coefficients
+        self.variation = float(np.einsum("i,ij,ij->", self.weight, self.numbers, self.numbers))
+
 
 def _bulk(X: Array, weight: Array | None) -> _Bulk:
     """Return medians and spreads from all rows."""
@@ -233,7 +249,7 @@ def _tail_limits(
     response: _Response,
 ) -> NDArray[np.float64]:
     """Return the limits of some columns with values outside those of their bulk, and with these ends."""
-    limits = np.empty(ends.shape)
+    levels = np.empty((len(LEVELS), *ends.shape))
     width = max(1, BLOCK_VALUES // len(X))
     for begin in range(0, len(columns), width):
         block = X[:, columns[begin : begin + width]]
@@ -241,19 +257,49 @@ def _tail_limits(
         for number, (median, below, above) in enumerate(zip(*bulk, strict=True)):
             place = begin + number
             if not below:
-                limits[:, place] = -np.inf, np.inf
+                levels[:, :, place] = -np.inf, np.inf
                 continue
             x = block[:, number].astype(np.float64)
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
+                distance = np.where(x < median, (median - x) / below, (x - median) / above)
+                far = _longest_tail(distance, response.weight) * np.array(LEVELS)
                 lower = min(ends[0, place], median - SPREADS * below)
                 upper = max(ends[1, place], median + SPREADS * above)
-                distance = np.where(x < median, (median - x) / below, (x - median) / above)
-                far = _longest_tail(distance, response.weight)
-                cut = max(lower, median - far * below), min(upper, median + far * above)
-                gain = response.explained(x) - response.explained(np.clip(x, *cut))
-            followed = gain > max(FOLLOWED, response.noise)
-            limits[:, place] = (lower, upper) if followed else cut
-    return limits
+                levels[:, 0, place] = np.maximum(lower, median - far * below)
+                levels[:, 1, place] = np.minimum(upper, median + far * above)
+    chosen = _chosen_levels(X, columns, levels, response)
+    return np.asarray(levels[chosen, :, np.arange(len(columns))].T)
+
+
+def _chosen_levels(
+    X: Array, columns: NDArray[np.intp], levels: NDArray[np.float64], response: _Response
+) -> NDArray[np.intp]:
+    """Return the level of limits for each column: the first, or the one that explains more of the response.
+
+    Next to a column of giants, no other explains much of numbers: those that are found are fitted, and the others are
+    looked at again with what is left.
+    """
+    chosen = np.zeros(len(columns), np.intp)
+    least = max(FOLLOWED, response.noise)
+
+    def limited(place: int, level: int) -> NDArray[np.float64]:
+        clipped: NDArray[np.float64] = X[:, columns[place]].astype(np.float64)
+        return np.clip(clipped, *levels[level, :, place], out=clipped)
+
+    for _ in range(ROUNDS):
+        new = []
+        for place in np.flatnonzero(chosen == 0).tolist():
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                found = [response.explained(limited(place, level)) for level in range(len(levels))]
+            best = int(np.argmax(np.nan_to_num(found)))
+            if found[best] > found[0] + least:
+                chosen[place] = best
+                new.append(place)
+        if not new or response.labels:
+            break
+        followed = np.flatnonzero(chosen).tolist()
+        response.subtract(np.column_stack([limited(place, chosen[place]) for place in followed]))
+    return chosen
 
 
 def _longest_tail(distance: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
