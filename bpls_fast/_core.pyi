@@ -125,6 +125,11 @@ def take_rows(
     X: NDArray[Any], rows: NDArray[np.intp], out: NDArray[Any], n_threads: int | None, /
 ) -> None: ...
 
+# None if X is not finite.
+def clip_rows(
+    X: NDArray[Any], limits: NDArray[Any], n_threads: int | None, /
+) -> NDArray[Any] | None: ...
+
 # Name, domain, range, and whether it is injective.
 def activations() -> list[tuple[str, tuple[float, float], tuple[float, float], bool]]: ...
 def forward(
@@ -160,6 +165,7 @@ class PackedNetwork:
         activations: list[str],
         input_scale: float | None,
         labels: tuple[Any, ...] | None,
+        input_limits: NDArray[float64] | None,
         /,
     ) -> None: ...
     def predict_one(self, x: Any, /) -> Any: ...

@@ -28,6 +28,7 @@ from bpls_fast.training.initial_network import (
     shifted,
     trained_start,
 )
+from bpls_fast.training.limits import column_limits, inside_limits, wider_limits
 from bpls_fast.training.methods import METHODS, Method, Trained
 from bpls_fast.training.moments import OutputScale
 from bpls_fast.training.refined.selection import FEWEST_ROWS
@@ -58,6 +59,9 @@ MOST_WEIGHTS = 1_000_000
 
 FIRST_ROWS = 500
 """A stream draws its random start for at least so many rows."""
+
+ROWS_OF_LIMITS = 100
+"""The limits of a stream's columns follow new rows if at least so many come at once; they see ten times as many."""
 
 
 class TrainingRows(NamedTuple):
@@ -112,6 +116,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     _output_scale: OutputScale  # of a regressor
     _standardized: Network  # a regressor's network with standardized outputs
     _bytes_are_table = False  # of the rows of the last fit, or of the stream
+    _limits: NDArray[np.float64] | None = None  # of the columns, likewise
     _row_type: np.dtype[Any]
     _offset: NDArray[np.float64]  # that the stream subtracts from the columns
     network_: Network
@@ -125,6 +130,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         "_offset",
         "_row_type",
         "_bytes_are_table",
+        "_limits",
     )
 
     def _check_parameters(self) -> None:
@@ -152,16 +158,23 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         return TrainingRows(X, y, weights)
 
     def _decided(self, rows: TrainingRows) -> TrainingRows:
-        """Decide whether bytes are a table; return its rows as floats, and other rows as they are."""
-        self._bytes_are_table = (
-            rows.X.dtype == np.uint8 and self.input_scale is None and is_table(rows.X)
-        )
+        """Decide whether bytes are a table, and learn the limits of floats; return the rows to train on.
+
+        Bytes of a table come as floats, other rows as they are where all values are inside the limits.
+        """
+        X = rows.X
+        self._bytes_are_table = X.dtype == np.uint8 and self.input_scale is None and is_table(X)
+        self._limits = None
+        if self.warm_start and hasattr(self, "network_"):
+            self._limits = self.network_.input_limits
+        elif X.dtype != np.uint8:
+            self._limits = self._column_limits(rows)
         return self._as_decided(rows)
 
     def _as_decided(self, rows: TrainingRows) -> TrainingRows:
-        if not self._bytes_are_table or rows.X.dtype != np.uint8:
-            return rows
-        return rows._replace(X=rows.X.astype(np.float32))
+        if self._bytes_are_table and rows.X.dtype == np.uint8:
+            rows = rows._replace(X=rows.X.astype(np.float32))
+        return rows._replace(X=inside_limits(rows.X, self._limits))
 
     def _validated_rows(self, X: ArrayLike) -> Array:
         """Validate rows to predict."""
@@ -242,6 +255,9 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _finish(self, start: Start, trained: Trained) -> None:
         """Keep the trained network and the report; a later `partial_fit` begins a new stream."""
         fold_offset(trained.network, start.offset)
+        members = trained.committee.members if trained.committee is not None else ()
+        for net in (trained.network, *members):
+            net.input_limits = self._limits
         self.network_ = trained.network
         self.report_ = trained.report
         self.n_iter_ = trained.report.iterations
@@ -282,9 +298,23 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         if rows.sample_weight is not None and not rows.sample_weight.all():
             rows = rows.take(np.flatnonzero(rows.sample_weight))
         if self._fitted:
-            return self._as_decided(rows)
+            self._limits = self.network_.input_limits
+            return self._as_decided(self._with_wider_limits(rows))
         rows = self._after_first_rows(rows)
-        return self._decided(rows) if self._stream is None else self._as_decided(rows)
+        if self._stream is None:
+            return self._decided(rows)
+        return self._as_decided(self._with_wider_limits(rows))
+
+    def _with_wider_limits(self, rows: TrainingRows) -> TrainingRows:
+        """Let the limits of the stream follow columns that drift; return the rows."""
+        if self._limits is not None and len(rows.X) >= ROWS_OF_LIMITS:
+            few = np.arange(0, len(rows.X), -(-len(rows.X) // (10 * ROWS_OF_LIMITS)))
+            self._limits = wider_limits(self._limits, self._column_limits(rows.take(few)))
+        return rows
+
+    def _column_limits(self, rows: TrainingRows) -> NDArray[np.float64]:
+        labels = self._output_activation == "softmax"
+        return column_limits(rows.X, rows.y, rows.sample_weight, labels=labels)
 
     def _after_first_rows(self, rows: TrainingRows) -> TrainingRows:
         """Begin the stream anew with all rows so far, until they are enough to draw the start for."""
@@ -314,6 +344,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         self.report_ = stream.update(_with_computed_weights(samples))
         net = stream.net.with_weights(stream.net.weights)
         fold_offset(net, self._offset)
+        net.input_limits = self._limits
         self.network_ = net
         self.n_iter_ = self.report_.iterations
 

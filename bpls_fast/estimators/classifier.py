@@ -28,8 +28,9 @@ __all__ = ["BPLSClassifier"]
 class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     """A classifier: a network with softmax outputs, trained in closed form.
 
-    Columns of floats may have any units and offsets; no scaler is needed. Rows of uint8 are images or a table: see
-    `input_scale`.
+    Columns of floats may have any units, offsets and heavy tails; no scaler is needed. `network_.input_limits` has the
+    limits that were learnt for them, and moves values outside to the nearer limit. Rows of uint8 are images or a table:
+    see `input_scale`.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ from bpls_fast._core import NonFiniteError, PackedNetwork
 from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.layers import linear, linear_bytes, residual, tangent, target
 from bpls_fast.kernels.products import cross, gram
-from bpls_fast.kernels.rows import check_finite, column_sums, missed, take_rows
+from bpls_fast.kernels.rows import check_finite, clip_rows, column_sums, missed, take_rows
 from bpls_fast.kernels.systems import solve, solve_batched, solve_layer
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "PackedNetwork",
     "activations",
     "check_finite",
+    "clip_rows",
     "column_sums",
     "cross",
     "gram",

@@ -190,5 +190,8 @@ class Kernels(Protocol):
     def take_rows(self, X: Any, rows: NDArray[np.intp], out: Any) -> Any:
         """Copy chosen rows into `out`."""
 
+    def clip_rows(self, X: Any, limits: NDArray[Any]) -> Any:
+        """Return X with every value moved into the limits of its column."""
+
     def check_finite(self, values: Any, name: str) -> None:
         """Raise where an array holds NaN or infinity."""

@@ -1,4 +1,4 @@
-"""Kernels over the rows of a matrix: sums of columns, misclassified rows, gathered rows, and the check for NaN."""
+"""Kernels over the rows of a matrix: sums of columns, misclassified, gathered and clipped rows, the check for NaN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bpls_fast import _core
 from bpls_fast._core import NonFiniteError
 from bpls_fast.kernels.backend import device_kernels
 
-__all__ = ["check_finite", "column_sums", "missed", "take_rows"]
+__all__ = ["check_finite", "clip_rows", "column_sums", "missed", "take_rows"]
 
 
 def column_sums(
@@ -72,6 +72,38 @@ def take_rows(X: Any, rows: NDArray[np.intp], out: Any) -> Any:
         return np.take(X, rows, axis=0, out=out, mode="clip")
     _core.take_rows(X, rows, out, None)
     return out
+
+
+def clip_rows(X: Any, limits: NDArray[float64]) -> Any:
+    """Return a copy of X with every value moved to the nearest one inside the limits of its column.
+
+    Parameters
+    ----------
+    X : (d, n) array of uint8, float32 or float64
+        NaN and infinity raise NonFiniteError.
+    limits : (2, n) array of float64
+        The lower and the upper limit of every column; they are rounded to the dtype of the result.
+
+    Returns
+    -------
+    (d, n) array
+        float64 if X is, else float32; on the GPU if X is there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bpls_fast.kernels import clip_rows
+    >>> clip_rows(np.array([[5.0, -1.0]]), np.array([[0.0, 0.0], [2.0, np.inf]]))
+    array([[2., 0.]])
+    """
+    with np.errstate(over="ignore"):  # a limit beyond the range of float32 is none
+        limits = limits.astype(float64 if X.dtype == float64 else np.float32)
+    if (gpu := device_kernels("auto", X)) is not None:
+        return gpu.clip_rows(X, limits)
+    clipped = _core.clip_rows(X, limits, None)
+    if clipped is None:
+        check_finite(X, "X")
+    return clipped
 
 
 def check_finite(values: Any, name: str) -> None:

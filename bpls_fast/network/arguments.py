@@ -1,4 +1,4 @@
-"""Arguments of a network, checked before anything is changed: sizes, activations, scale, initial weights, rows."""
+"""Arguments of a network, checked before anything is changed: sizes, activations, scale, limits, weights, rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = [
     "as_matrix",
     "checked_activations",
     "checked_bias",
+    "checked_limits",
     "checked_scale",
     "checked_sizes",
     "is_number",
@@ -89,6 +90,31 @@ def checked_scale(scale: float | None) -> float | None:
     if not np.isfinite(scale) or scale == 0:
         raise ValueError(f"input_scale is {scale!r}; expected a finite number other than 0")
     return float(scale)
+
+
+def checked_limits(limits: ArrayLike | None, inputs: int) -> NDArray[np.float64] | None:
+    """Return the limits of the inputs, a copy that cannot be written to: a lower and an upper one each, or None."""
+    if limits is None:
+        return None
+    try:
+        checked = np.array(limits, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"input_limits is {limits!r:.80}; expected two rows of numbers, lower and upper limits"
+        ) from error
+    if checked.shape != (2, inputs):
+        raise ValueError(
+            f"input_limits has shape {checked.shape}; expected (2, {inputs}), a lower and an upper limit for each input"
+        )
+    lower, upper = checked
+    wrong = ~((lower <= upper) & (lower < np.inf) & (upper > -np.inf))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise ValueError(
+            f"input_limits of input {place} are {lower[place]} and {upper[place]}; expected numbers, lower <= upper"
+        )
+    checked.setflags(write=False)
+    return checked
 
 
 def random_weights(

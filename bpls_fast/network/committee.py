@@ -21,8 +21,8 @@ def joined_network(networks: Sequence[Network]) -> Network:
     Parameters
     ----------
     networks : sequence of Network
-        At least one; with the same inputs, outputs, activations, bias, input scale and number of layers. The hidden
-        activations act on each neuron alone, so they are not softmax, unless there is one network.
+        At least one; with the same inputs, outputs, activations, bias, input scale, input limits and number of layers.
+        The hidden activations act on each neuron alone, so they are not softmax, unless there is one network.
 
     Returns
     -------
@@ -73,6 +73,11 @@ def check_joinable(networks: Sequence[Network]) -> None:
             found, expected = getattr(net, name), getattr(first, name)
             if found != expected:
                 raise ValueError(f"networks differ in {name}: {found}; expected {expected}")
+        limits, same = net.input_limits, first.input_limits
+        if limits is not same and (
+            limits is None or same is None or not np.array_equal(limits, same)
+        ):
+            raise ValueError("networks differ in input_limits; expected the same")
         ends, expected_ends = ([n.layer_sizes[0], n.layer_sizes[-1]] for n in (net, first))
         if ends != expected_ends:
             raise ValueError(

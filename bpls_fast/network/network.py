@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bpls_fast.kernels import NonFiniteError, PackedNetwork, check_finite, linear
+from bpls_fast.kernels import NonFiniteError, PackedNetwork, check_finite, clip_rows, linear
 from bpls_fast.kernels.backend import (
     on_device,
     require_backend,
@@ -26,6 +26,7 @@ from bpls_fast.network.arguments import (
     as_matrix,
     checked_activations,
     checked_bias,
+    checked_limits,
     checked_scale,
     checked_sizes,
     random_weights,
@@ -62,8 +63,11 @@ class Network(FormatMethods):
     low, high : float
         The initial weights are uniform on [low, high].
     input_scale : float, optional
-        The factor of every input. By default it is 1/255 for rows of uint8 and 1 for floats. Training sets it, so that
-        a network trained on bytes accepts the same numbers as floats.
+        The factor of every input. By default it is 1 for floats and 1/255 for rows of uint8, or 1 for both in a network
+        with limits. Training sets it, so that a network trained on bytes accepts the same numbers as floats.
+    input_limits : (2, inputs) array of float64, optional
+        The lower and the upper limit of each input; -inf and inf are none. A value outside is moved to the nearer
+        limit before it is scaled. The estimators learn limits from the training rows.
 
     Attributes
     ----------
@@ -74,6 +78,8 @@ class Network(FormatMethods):
         Where it runs, "cpu" or "cuda"; set it by `to`.
     bias : bool
     input_scale : float or None
+    input_limits : array or None
+        Assignment checks and copies them.
     classes : array or None
         The label of each output; training a classifier sets it.
 
@@ -103,8 +109,11 @@ class Network(FormatMethods):
         high: float = 1.0,
         *,
         input_scale: float | None = None,
+        input_limits: ArrayLike | None = None,
     ) -> None:
-        self._set_architecture(layer_sizes, activation, output_activation, bias, input_scale)
+        self._set_architecture(
+            layer_sizes, activation, output_activation, bias, input_scale, input_limits
+        )
         self._weights = random_weights(self.weight_shapes, seed, low, high)
 
     def _set_architecture(
@@ -114,12 +123,14 @@ class Network(FormatMethods):
         output_activation: ActivationName,
         bias: bool,
         input_scale: float | None,
+        input_limits: ArrayLike | None,
     ) -> None:
         """Set all but the weights."""
         self.layer_sizes = checked_sizes(layer_sizes)
         self.activations = checked_activations(activation, output_activation, self.layer_sizes)
         self.bias = checked_bias(bias)
         self.input_scale = checked_scale(input_scale)
+        self.input_limits = input_limits
         self.classes: NDArray[Any] | None = None
 
     @property
@@ -129,6 +140,17 @@ class Network(FormatMethods):
             (n + self.bias, m)
             for n, m in zip(self.layer_sizes[:-1], self.layer_sizes[1:], strict=True)
         ]
+
+    _limits: NDArray[np.float64] | None = None
+
+    @property
+    def input_limits(self) -> NDArray[np.float64] | None:
+        """The lower and the upper limit of each input, or None."""
+        return self._limits
+
+    @input_limits.setter
+    def input_limits(self, limits: ArrayLike | None) -> None:
+        self._limits = checked_limits(limits, self.layer_sizes[0])
 
     @property
     def weights(self) -> list[NDArray[np.float64]]:
@@ -179,15 +201,15 @@ class Network(FormatMethods):
         (d, outputs) array
             float64 if X is, else float32.
         """
-        return self._outputs(X, [a.name for a in self.activations])
+        return self._outputs(X, activated=True)
 
     def decision(self, X: ArrayLike) -> NDArray[Any]:
         """Return the outputs before the output activation; the class is that of the largest."""
-        return self._outputs(X, [*(a.name for a in self.activations[:-1]), "identity"])
+        return self._outputs(X, activated=False)
 
     def layer_inputs(self, X: ArrayLike) -> list[NDArray[Any]]:
-        """Return the inputs of each layer: X itself, then the values of every hidden layer."""
-        return self._run_layers(self.rows(X), [a.name for a in self.activations[:-1]])
+        """Return the inputs of each layer: X itself, inside the limits, then the values of every hidden layer."""
+        return self._run_layers(self.limited(self.rows(X)), [a.name for a in self.activations[:-1]])
 
     def last_layer(self, A: NDArray[Any]) -> NDArray[Any]:
         """Return the outputs before their activation, from the inputs A of the last layer."""
@@ -232,6 +254,7 @@ class Network(FormatMethods):
                     [a.name for a in self.activations],
                     self.input_scale,
                     None if self.classes is None else tuple(self.classes),
+                    self.input_limits,
                 )
             )
         packed: PackedNetwork = kept[0]
@@ -274,7 +297,13 @@ class Network(FormatMethods):
             check_finite(W, f"weights[{layer}]")
         names = [a.name for a in self.activations]
         return Parts(
-            self.layer_sizes, names, self.bias, self.input_scale, self._weights, self.classes
+            self.layer_sizes,
+            names,
+            self.bias,
+            self.input_scale,
+            self._weights,
+            self.classes,
+            self.input_limits,
         )
 
     @classmethod
@@ -283,7 +312,14 @@ class Network(FormatMethods):
         net = cls.__new__(cls)
         try:
             *hidden, output = parts.activations
-            net._set_architecture(parts.layer_sizes, hidden, output, parts.bias, parts.input_scale)
+            net._set_architecture(
+                parts.layer_sizes,
+                hidden,
+                output,
+                parts.bias,
+                parts.input_scale,
+                parts.input_limits,
+            )
             net.weights = parts.weights
             if parts.classes is not None and parts.classes.shape != (net.layer_sizes[-1],):
                 raise ValueError(
@@ -298,7 +334,11 @@ class Network(FormatMethods):
         """Return the factor of inputs with the dtype of X."""
         if self.input_scale is not None:
             return self.input_scale
-        return BYTE_SCALE if X.dtype == np.uint8 else 1.0
+        return BYTE_SCALE if X.dtype == np.uint8 and self.input_limits is None else 1.0
+
+    def limited(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows with every value moved into the limits of its input: a copy, or X if there are no limits."""
+        return X if self.input_limits is None else clip_rows(X, self.input_limits)
 
     def rows(self, X: ArrayLike, name: str = "X") -> NDArray[Any]:
         """Return X as a matrix with as many columns as the network has inputs; raise if it is none."""
@@ -327,9 +367,18 @@ class Network(FormatMethods):
         self.backend = backend
         return self
 
-    def _outputs(self, X: ArrayLike, names: Sequence[str]) -> NDArray[Any]:
-        """Return the values after the last of the named activations, on the GPU if X is there."""
+    def _outputs(self, X: ArrayLike, *, activated: bool) -> NDArray[Any]:
+        """Return the outputs after or before their activation, on the GPU if X is there."""
         rows = self.rows(X)
+        if self.input_limits is not None:
+            # The compiled prediction clips without a copy of all rows; it returns None for rows that it does not take.
+            found = self.packed().forward(rows, activated, None) if self.backend == "cpu" else None
+            if found is not None:
+                return found
+            rows = self.limited(rows)
+        names = [a.name for a in self.activations]
+        if not activated:
+            names[-1] = "identity"
         if self.backend == "cuda":
             if on_device(X):
                 return self._run_layers(to_backend("cuda", rows)[0], names)[-1]

@@ -13,6 +13,7 @@ from bpls_fast.kernels.backend import to_numpy
 from bpls_fast.network import Network
 from bpls_fast.network.arguments import as_matrix, is_number
 from bpls_fast.training.data import Array, RowSource, Samples, float_of, read_all
+from bpls_fast.training.limits import inside_limits
 from bpls_fast.training.targets import one_hot_targets
 
 __all__ = [
@@ -193,7 +194,7 @@ def _checked_rows(net: Network, X: ArrayLike | RowSource) -> Array:
         X = read_all(X)
     matrix = net.rows(X)
     check_finite(matrix, "X")
-    return matrix
+    return inside_limits(matrix, net.input_limits)
 
 
 def _check_length(X: Array, rows: int, name: str) -> None:

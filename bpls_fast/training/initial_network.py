@@ -69,8 +69,9 @@ def random_start(
 
 
 def trained_start(net: Network, X: Array, *, seed: int) -> Start:
-    """Return a start that continues with a copy of a trained network."""
+    """Return a start that continues with a copy of a trained network, on rows inside its limits."""
     copy = net.with_weights(net.weights)
+    copy.input_limits = None
     return Start(copy, X, np.zeros(X.shape[1]), seed, is_trained=True)
 
 

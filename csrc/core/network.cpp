@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <locale>
 #include <sstream>
 #include <string_view>
@@ -62,6 +63,24 @@ const Tensor& tensor_in(const TensorFile& file, const std::string& name, std::si
     return tensor;
 }
 
+void check_limits(const InputLimits& limits, std::size_t inputs) {
+    if (limits.lower.empty() && limits.upper.empty()) return;
+    if (limits.lower.size() != inputs || limits.upper.size() != inputs)
+        throw std::invalid_argument("input_limits has " + std::to_string(limits.lower.size()) +
+                                    " lower and " + std::to_string(limits.upper.size()) +
+                                    " upper ones; expected " + std::to_string(inputs) +
+                                    " each, one for each input");
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (std::size_t j = 0; j < inputs; ++j) {
+        const double lower = limits.lower[j], upper = limits.upper[j];
+        // False for NaN as well.
+        if (lower <= upper && lower < infinity && upper > -infinity) continue;
+        throw std::invalid_argument("input_limits of input " + std::to_string(j) + " are " +
+                                    std::to_string(lower) + " and " + std::to_string(upper) +
+                                    "; expected numbers, lower <= upper");
+    }
+}
+
 // Appends the numbers of a tensor, which need not be aligned in the file.
 void append(const Tensor& tensor, std::vector<double>& to) {
     static_assert(std::endian::native == std::endian::little, "the file is little-endian");
@@ -74,8 +93,11 @@ void append(const Tensor& tensor, std::vector<double>& to) {
 }  // namespace
 
 Network::Network(std::span<const Layer> layers, bool bias, std::optional<double> input_scale,
-                 std::vector<std::string> labels)
-    : bias_(bias), input_scale_(input_scale), labels_(std::move(labels)) {
+                 std::vector<std::string> labels, InputLimits input_limits)
+    : bias_(bias),
+      input_scale_(input_scale),
+      labels_(std::move(labels)),
+      input_limits_(std::move(input_limits)) {
     if (layers.empty()) throw std::invalid_argument("layers is empty; expected at least one");
     if (input_scale && (!std::isfinite(*input_scale) || *input_scale == 0))
         throw std::invalid_argument("input_scale is " + std::to_string(*input_scale) +
@@ -107,6 +129,7 @@ Network::Network(std::span<const Layer> layers, bool bias, std::optional<double>
         throw std::invalid_argument("labels has " + std::to_string(labels_.size()) +
                                     " items; expected " + std::to_string(outputs()) +
                                     ", one for each output");
+    check_limits(input_limits_, inputs());
 }
 
 Network Network::load(const char* path) {
@@ -133,10 +156,12 @@ Network Network::parse(std::span<const unsigned char> bytes) {
     if (!classes.empty()) labels = read_labels(classes);
 
     const bool bias = file.tensors.contains("layers.0.bias");
-    if (file.tensors.size() != activations.size() * (bias ? 2 : 1))
+    const bool limited = file.tensors.contains("input_limits");
+    if (file.tensors.size() != activations.size() * (bias ? 2 : 1) + (limited ? 1 : 0))
         throw InvalidFile("the file has " + std::to_string(file.tensors.size()) +
                           " tensors; expected weights" + (bias ? " and a bias" : "") + " for " +
-                          std::to_string(activations.size()) + " layers");
+                          std::to_string(activations.size()) + " layers" +
+                          (limited ? ", and input_limits" : ""));
     std::vector<std::vector<double>> values(activations.size());
     std::vector<Layer> layers;
     for (std::size_t l = 0; l < activations.size(); ++l) {
@@ -154,8 +179,19 @@ Network Network::parse(std::span<const unsigned char> bytes) {
         const std::size_t rows = weight.shape[0] + (bias ? 1 : 0);
         layers.push_back({row_major(values[l].data(), rows, weight.shape[1]), activations[l]});
     }
+    InputLimits limits;
+    if (limited) {
+        const Tensor& both = tensor_in(file, "input_limits", 2);
+        if (both.shape[0] != 2 || both.shape[1] == 0)
+            throw InvalidFile("the tensor input_limits has shape " +
+                              shape_of(both.shape[0], both.shape[1]) + "; expected (2, inputs)");
+        append(both, limits.lower);
+        const auto middle = limits.lower.begin() + static_cast<std::ptrdiff_t>(both.shape[1]);
+        limits.upper.assign(middle, limits.lower.end());
+        limits.lower.erase(middle, limits.lower.end());
+    }
     try {
-        return Network(layers, bias, input_scale, std::move(labels));
+        return Network(layers, bias, input_scale, std::move(labels), std::move(limits));
     } catch (const std::invalid_argument& error) {
         throw InvalidFile(std::string("the file does not hold a valid network: ") + error.what());
     }

@@ -2,6 +2,7 @@
 #include "core/packed_weights.hpp"
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,20 @@ double read_double(const ConstMatrix& W, std::size_t row, std::size_t col) noexc
     return *reinterpret_cast<const double*>(W.at(row, col));
 }
 
+// The numbers in T; those beyond its range become infinite.
+template <class T>
+std::vector<T> rounded(const std::vector<double>& numbers) {
+    constexpr double largest = std::numeric_limits<T>::max();
+    std::vector<T> found;
+    found.reserve(numbers.size());
+    for (const double number : numbers)
+        found.push_back(
+            std::abs(number) <= largest
+                ? static_cast<T>(number)
+                : std::copysign(std::numeric_limits<T>::infinity(), T(number < 0 ? -1 : 1)));
+    return found;
+}
+
 // The values of a layer and of its bias, up to where the next one begins.
 template <class T>
 std::size_t room_of(const LayerWeights<T>& layer) noexcept {
@@ -23,7 +38,10 @@ std::size_t room_of(const LayerWeights<T>& layer) noexcept {
 }  // namespace
 
 template <class T>
-PackedWeights<T>::PackedWeights(const Network& network, double scale) : dense(&dense_kernels<T>()) {
+PackedWeights<T>::PackedWeights(const Network& network, double scale)
+    : dense(&dense_kernels<T>()),
+      lower(rounded<T>(network.input_limits().lower)),
+      upper(rounded<T>(network.input_limits().upper)) {
     std::size_t values = 0;
     for (std::size_t l = 0; l < network.layers(); ++l) {
         const ConstMatrix W = network.weights(l);
@@ -48,7 +66,7 @@ template <class T>
 T* PackedWeights<T>::pack_layer(const Network& network, std::size_t number, double scale, T* to) {
     LayerWeights<T>& layer = layers[number].weights;
     const ConstMatrix W = network.weights(number);
-    std::vector<T> rounded(W.rows * W.cols);
+    std::vector<T> values(W.rows * W.cols);
     for (std::size_t k = 0; k < W.rows; ++k)
         for (std::size_t j = 0; j < W.cols; ++j) {
             const T value = static_cast<T>(read_double(W, k, j) * (k < layer.depth ? scale : 1.0));
@@ -56,13 +74,13 @@ T* PackedWeights<T>::pack_layer(const Network& network, std::size_t number, doub
                 throw std::invalid_argument("weights[" + std::to_string(number) +
                                             "] holds values too large for " +
                                             (sizeof(T) == sizeof(float) ? "float32" : "float64"));
-            rounded[k * W.cols + j] = value;
+            values[k * W.cols + j] = value;
         }
     layer.weights = to;
-    pack(*dense, layer, row_major(rounded.data(), layer.depth, layer.width), {0, layer.width}, to);
+    pack(*dense, layer, row_major(values.data(), layer.depth, layer.width), {0, layer.width}, to);
     if (network.bias()) {
         T* start = to + layer.packed_values();
-        std::copy_n(rounded.data() + layer.depth * layer.width, layer.width, start);
+        std::copy_n(values.data() + layer.depth * layer.width, layer.width, start);
         layer.start = start;
     }
     return to + room_of(layer);

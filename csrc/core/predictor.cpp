@@ -15,8 +15,11 @@
 namespace bpls {
 namespace {
 
-// The default scale of bytes, for networks without an input scale: to [0, 1].
-constexpr double byte_scale = 1.0 / 255;
+// The scale of networks without one: that of bytes to [0, 1], unless the network has limits, which are those of a table.
+template <class In>
+double default_scale(const Network& network) noexcept {
+    return std::is_same_v<In, std::uint8_t> && network.input_limits().empty() ? 1.0 / 255 : 1.0;
+}
 
 // Rows that go through the network before the next ones: a multiple of every level's rows of a tile, and few enough that
 // their values stay in the first two caches.
@@ -42,6 +45,22 @@ class Scratch {
     ThreadScratch<T, NonzeroColumnList> scratch_;
 };
 
+// Moves the values of a strip into the limits of the inputs; `copy` holds the strip. Returns whether all values are finite.
+template <class T>
+bool clip_strip(const PackedWeights<T>& weights, std::size_t rows, T* copy) noexcept {
+    const std::size_t width = weights.inputs();
+    const bool finite = weights.dense->all_finite(copy, rows * width);
+    for (std::size_t i = 0; i < rows; ++i)
+        weights.dense->clip(copy + i * width, weights.lower.data(), weights.upper.data(), width);
+    return finite;
+}
+
+// Whether rows of a type are read where they are: limits need a copy.
+template <class In, class T>
+bool reads_in_place(const PackedWeights<T>& weights) noexcept {
+    return std::is_same_v<In, T> && !weights.limited();
+}
+
 // Takes the strip of A that begins at row `first` through the network; finish(row, sums) is called with the last
 // pre-activations of each row. Returns whether the first pre-activation of every row and layer is finite.
 template <class T, class F>
@@ -50,7 +69,7 @@ bool run_strip(const PackedWeights<T>& weights, const ConstMatrix& A, bool in_pl
     const kernels::Dense<T>& dense = *weights.dense;
     Strip<T> strip =
         strip_at(dense, A, in_place, first, std::min(strip_rows, A.rows - first), scratch.copy());
-    bool finite = true;
+    bool finite = !weights.limited() || clip_strip(weights, strip.count, scratch.copy());
     NonzeroColumnList none;
     T* sums = nullptr;
     std::size_t width = 0;
@@ -88,14 +107,15 @@ struct Predictor<In>::State {
     Scratch<Out> scratch;
 
     explicit State(std::shared_ptr<const PackedWeights<Out>> packed)
-        : weights(std::move(packed)), scratch(*weights, strip_rows, !std::is_same_v<In, Out>) {}
+        : weights(std::move(packed)),
+          scratch(*weights, strip_rows, !reads_in_place<In>(*weights)) {}
 
     template <class F>
     bool run(const In* X, std::size_t rows, std::size_t stride, F&& finish) noexcept {
         const ConstMatrix A = row_major(X, rows, weights->inputs(), stride);
         bool finite = true;
         for (std::size_t first = 0; first < rows; first += strip_rows)
-            finite &= run_strip(*weights, A, std::is_same_v<In, Out>, first, scratch, finish);
+            finite &= run_strip(*weights, A, reads_in_place<In>(*weights), first, scratch, finish);
         return finite;
     }
 };
@@ -103,8 +123,7 @@ struct Predictor<In>::State {
 template <class In>
 Predictor<In>::Predictor(const Network& network)
     : state_(std::make_unique<State>(std::make_shared<const PackedWeights<Out>>(
-          network,
-          network.input_scale().value_or(std::is_same_v<In, std::uint8_t> ? byte_scale : 1.0)))) {}
+          network, network.input_scale().value_or(default_scale<In>(network))))) {}
 template <class In>
 Predictor<In>::Predictor(const Predictor& other)
     : state_(std::make_unique<State>(other.state_->weights)) {}
@@ -159,7 +178,7 @@ bool Predictor<In>::predict(const ConstMatrix& X, Out* out, int n_threads, bool 
     const std::size_t width = weights.outputs();
     const Activation last = activated ? weights.layers.back().activation : Activation::identity;
     const auto forward = weights.dense->forward[last];
-    const bool in_place = std::is_same_v<In, Out> && readable_in_place(X);
+    const bool in_place = reads_in_place<In>(weights) && readable_in_place(X);
     double multiply_adds = 0;
     for (const PackedLayer<Out>& layer : weights.layers)
         multiply_adds += static_cast<double>(X.rows) *

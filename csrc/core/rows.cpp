@@ -1,11 +1,13 @@
-// Rows gathered by index, on all threads.
+// Rows gathered by index, and rows with clipped columns, on all threads.
 #include "bpls/rows.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
+#include "core/dense.hpp"
 #include "core/threads.hpp"
 
 namespace bpls {
@@ -38,5 +40,31 @@ void take_rows(const ConstMatrix& X, std::span<const std::int64_t> rows, int n_t
             std::memcpy(out + i * bytes, X.at(static_cast<std::size_t>(rows[i]), 0), bytes);
     });
 }
+
+template <class T>
+bool clip_rows(const ConstMatrix& X, const T* lower, const T* upper, int n_threads, T* out) {
+    const kernels::Dense<T>& dense = dense_kernels<T>();
+    const auto copy = dense.copy_rows[X.dtype];
+    if (!copy) throw std::invalid_argument("X is float64; expected limits of the same type");
+    const std::size_t bytes = X.cols * sizeof(T);
+    const std::size_t in_item =
+        std::max<std::size_t>(1, bytes_of_item / std::max<std::size_t>(1, bytes));
+    const std::size_t items = (X.rows + in_item - 1) / in_item;
+    n_threads = X.rows * bytes < 2 * bytes_of_thread ? 1 : threads_for_call(n_threads);
+    std::atomic<bool> finite = true;
+    parallel_for(n_threads, items, [&](std::size_t item, int) noexcept {
+        const std::size_t end = std::min(X.rows, (item + 1) * in_item);
+        for (std::size_t i = item * in_item; i < end; ++i) {
+            T* row = out + i * X.cols;
+            copy(X.at(i, 0), X.row_stride, X.col_stride, 1, X.cols, row, X.cols);
+            if (!dense.all_finite(row, X.cols)) finite.store(false, std::memory_order_relaxed);
+            dense.clip(row, lower, upper, X.cols);
+        }
+    });
+    return finite;
+}
+
+template bool clip_rows(const ConstMatrix&, const float*, const float*, int, float*);
+template bool clip_rows(const ConstMatrix&, const double*, const double*, int, double*);
 
 }  // namespace bpls

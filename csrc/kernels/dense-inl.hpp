@@ -261,6 +261,14 @@ bool all_finite(const T* values, std::size_t count) noexcept {
     return bad == 0;
 }
 
+template <class T>
+void clip(T* values, const T* lower, const T* upper, std::size_t count) noexcept {
+    for (std::size_t j = 0; j < count; ++j) {
+        const T above = values[j] < lower[j] ? lower[j] : values[j];
+        values[j] = above > upper[j] ? upper[j] : above;
+    }
+}
+
 constexpr bool (*all_finite_f32)(const float*, std::size_t) noexcept =
     &all_finite<float, std::uint32_t, 0x7f800000u>;
 constexpr bool (*all_finite_f64)(const double*, std::size_t) noexcept =

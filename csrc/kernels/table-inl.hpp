@@ -56,6 +56,7 @@ constexpr Dense<typename V::Scalar> dense(bool (*finite)(const typename V::Scala
             by_activation([]<Activation a>() { return &jacobian_values<a, V>; }),
             by_activation([]<Activation a>() { return &squared_slopes<a, V>; }),
             finite,
+            &clip<T>,
             &nonzero_columns<V>};
 }
 

@@ -248,6 +248,8 @@ struct Dense {
     ByActivation<Jacobian<T>> jacobian;
     ByActivation<SquaredSlopes<T>> squared_slopes;
     bool (*all_finite)(const T* values, std::size_t count) noexcept;
+    // Moves values[j] to the nearest number from lower[j] to upper[j]; NaN stays.
+    void (*clip)(T* values, const T* lower, const T* upper, std::size_t count) noexcept;
     // Lists, in increasing order, the columns that are not zero in all of these rows. Returns their number. The list has room
     // for max_list_lanes more numbers than there are columns.
     int (*nonzero_columns)(const T* a, std::ptrdiff_t stride, int rows, int columns,

@@ -34,8 +34,9 @@ class PackedNetwork {
  public:
     PackedNetwork(const std::vector<py::array_t<double>>& weights, bool bias,
                   const std::vector<std::string>& activations, std::optional<double> input_scale,
-                  py::object labels)
-        : network_(made(weights, bias, activations, input_scale)), labels_(std::move(labels)) {}
+                  py::object labels, const std::optional<py::array_t<double>>& input_limits)
+        : network_(made(weights, bias, activations, input_scale, input_limits)),
+          labels_(std::move(labels)) {}
 
     // The label of one row's largest output, or, where there are no labels, the outputs.
     py::object predict_one(py::handle x) {
@@ -68,14 +69,24 @@ class PackedNetwork {
  private:
     static Network made(const std::vector<py::array_t<double>>& weights, bool bias,
                         const std::vector<std::string>& activations,
-                        std::optional<double> input_scale) {
+                        std::optional<double> input_scale,
+                        const std::optional<py::array_t<double>>& input_limits) {
         if (activations.size() != weights.size())
             throw py::value_error("activations are not one for each of the weights");
         std::vector<Layer> layers;
         for (std::size_t l = 0; l < weights.size(); ++l)
             layers.push_back(
                 {as_matrix("weights", weights[l]), as_activation(py::str(activations[l]))});
-        return Network(layers, bias, input_scale);
+        InputLimits limits;
+        if (input_limits) {
+            if (input_limits->ndim() != 2 || input_limits->shape(0) != 2)
+                throw py::value_error("input_limits are not two rows");
+            for (py::ssize_t j = 0; j < input_limits->shape(1); ++j) {
+                limits.lower.push_back(input_limits->at(0, j));
+                limits.upper.push_back(input_limits->at(1, j));
+            }
+        }
+        return Network(layers, bias, input_scale, {}, std::move(limits));
     }
 
     // Created on first use; null if the weights are too large for its type.
@@ -153,8 +164,9 @@ PyMethodDef predict_one_method = {"predict_one", predict_one, METH_O,
 
 void register_predictor(py::module_& module) {
     py::class_<PackedNetwork> type(module, "PackedNetwork");
-    type.def(py::init<const std::vector<py::array_t<double>>&, bool,
-                      const std::vector<std::string>&, std::optional<double>, py::object>());
+    type.def(
+        py::init<const std::vector<py::array_t<double>>&, bool, const std::vector<std::string>&,
+                 std::optional<double>, py::object, const std::optional<py::array_t<double>>&>());
     type.def("forward", &PackedNetwork::forward);
     type.def("time", &PackedNetwork::time);
     type.attr("predict_one") = py::reinterpret_steal<py::object>(

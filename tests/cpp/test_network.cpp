@@ -77,6 +77,26 @@ void biases_scale_and_labels_may_be_missing() {
     CHECK(network.inputs() == 1 && network.outputs() == 2);
 }
 
+// The good header with limits after the layers, of a shape.
+std::string limited_header(const std::string& shape, std::size_t values) {
+    return good_header.substr(0, good_header.size() - 1) +
+           R"(,"input_limits":{"dtype":"F64","shape":)" + shape + R"(,"data_offsets":[136,)" +
+           std::to_string(136 + 8 * values) + "]}}";
+}
+
+Bytes limited_file(const std::vector<double>& limits, const std::string& shape = "[2,2]") {
+    std::vector<double> values = good_values();
+    values.insert(values.end(), limits.begin(), limits.end());
+    return file_of(limited_header(shape, limits.size()), values);
+}
+
+void limits_of_the_inputs_are_read() {
+    const bpls::Network network = bpls::Network::parse(limited_file({-1, -INFINITY, 0.5, 2}));
+    CHECK((network.input_limits().lower == std::vector<double>{-1, -INFINITY}));
+    CHECK((network.input_limits().upper == std::vector<double>{0.5, 2}));
+    CHECK(bpls::Network::parse(good_file()).input_limits().empty());
+}
+
 // Reads a file; whatever it says, the memory taken is a small multiple of what it holds.
 bpls::Network parsed(const Bytes& file) {
     struct Limit {
@@ -158,6 +178,30 @@ void what_the_format_forbids_is_refused() {
     Bytes huge = good_file();
     std::memset(huge.data(), 0xff, 8);
     CHECK(refused(huge));
+}
+
+void wrong_limits_are_refused() {
+    CHECK(!refused(limited_file({-1, 0, 0.5, 0})));
+    CHECK(refused(limited_file({NAN, 0, 0.5, 2})));
+    CHECK(refused(limited_file({-1, 0, 0.5, NAN})));
+    CHECK(refused(limited_file({1, 0, 0.5, 2})));
+    CHECK(refused(limited_file({INFINITY, 0, INFINITY, 2})));
+    CHECK(refused(limited_file({-INFINITY, 0, -INFINITY, 2})));
+    CHECK(refused(limited_file({-1, 0, 0.5, 2}, "[4]")));
+    CHECK(refused(limited_file({-1, 0, 0.5, 2}, "[1,4]")));
+    CHECK(refused(limited_file({-1, 0, 0.5, 2}, "[4,1]")));
+    CHECK(refused(limited_file({-1, 0, 0, 0.5, 2, 2}, "[2,3]")));
+    CHECK(refused(limited_file({}, "[2,0]")));
+    const double weights[] = {1.0, 2.0};
+    const bpls::Layer layers[] = {{bpls::row_major(weights, 2, 1), {}}};
+    const auto made = [&](std::vector<double> lower, std::vector<double> upper) {
+        return bpls::Network(layers, true, {}, {}, {std::move(lower), std::move(upper)});
+    };
+    CHECK(made({0}, {1}).input_limits().upper[0] == 1);
+    CHECK(throws<std::invalid_argument>([&] { made({0}, {}); }));
+    CHECK(throws<std::invalid_argument>([&] { made({}, {0}); }));
+    CHECK(throws<std::invalid_argument>([&] { made({0, 0}, {1, 1}); }));
+    CHECK(throws<std::invalid_argument>([&] { made({2}, {1}); }));
 }
 
 // Slow tools ask for fewer.
@@ -264,6 +308,8 @@ int main() {
     return run_tests([] {
         a_file_gives_the_network_it_holds();
         biases_scale_and_labels_may_be_missing();
+        limits_of_the_inputs_are_read();
+        wrong_limits_are_refused();
         a_file_cut_anywhere_is_refused();
         what_the_format_forbids_is_refused();
         mutated_files_are_refused_or_valid();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <string>
 #include <thread>
@@ -325,6 +326,63 @@ void what_does_not_fit_is_refused() {
     CHECK(wide_enough.predict(&one, &found) && found == large);
 }
 
+// The network of an example, with limits that some of its rows are outside of.
+bpls::Network limited(const Example& example, bpls::InputLimits limits) {
+    std::vector<bpls::Layer> layers;
+    for (std::size_t l = 0; l < example.weights.size(); ++l)
+        layers.push_back({bpls::row_major(example.weights[l].data(),
+                                          example.sizes[l] + example.bias, example.sizes[l + 1]),
+                          example.activation});
+    return bpls::Network(layers, example.bias, example.input_scale, {}, std::move(limits));
+}
+
+template <class In>
+void limits_are_applied() {
+    using Out = typename bpls::Predictor<In>::Out;
+    const Example example({7, 5, 3}, true, 0.5, bpls::Activation::tanh);
+    const bpls::InputLimits limits{std::vector<double>(7, 0.25), std::vector<double>(7, 1.5)};
+    bpls::Predictor<In> predictor(limited(example, limits));
+    for (const std::size_t count : {1, 3, 49, 130}) {
+        const std::vector<In> rows = rows_of<In>(count, 7, false);
+        std::vector<Out> inside(rows.begin(), rows.end());
+        for (Out& x : inside) x = std::clamp(x, Out(0.25), Out(1.5));
+        const std::vector<Out> expected = example.expected<Out, Out>(inside, count);
+        std::vector<Out> together(count * 3), threaded(count * 3);
+        const long before = allocations;
+        CHECK(predictor.predict(rows.data(), count, 7, together.data()));
+        CHECK(allocations == before);
+        CHECK(together == expected);
+        const bpls::Predictor<In>& shared = predictor;
+        CHECK(shared.predict(bpls::row_major(rows.data(), count, 7), threaded.data(), 3));
+        CHECK(threaded == expected);
+        std::vector<Out> clipped(count * 7);
+        const std::vector<Out> lower(7, Out(0.25)), upper(7, Out(1.5));
+        CHECK(bpls::clip_rows(bpls::row_major(rows.data(), count, 7), lower.data(), upper.data(), 2,
+                              clipped.data()));
+        CHECK(clipped == inside);
+    }
+    if constexpr (std::is_floating_point_v<In>)
+        for (const In wrong :
+             {std::numeric_limits<In>::quiet_NaN(), std::numeric_limits<In>::infinity()}) {
+            std::vector<In> row(7, In(1));
+            row[3] = wrong;
+            Out out[3];
+            CHECK(!predictor.predict(row.data(), out));
+            CHECK(predictor.decide(row.data()) == -1);
+        }
+}
+
+void limits_are_applied_to_all_types() {
+    limits_are_applied<std::uint8_t>();
+    limits_are_applied<float>();
+    limits_are_applied<double>();
+    const double value = 1;
+    const float limit = 0;
+    float narrow = 0;
+    CHECK(throws<std::invalid_argument>(
+        [&] { bpls::clip_rows(bpls::row_major(&value, 1, 1), &limit, &limit, 1, &narrow); }));
+}
+
 }  // namespace
 
 int main() {
@@ -340,5 +398,6 @@ int main() {
         the_last_error_is_that_of_the_thread();
         a_predictor_may_outlive_main();
         what_does_not_fit_is_refused();
+        limits_are_applied_to_all_types();
     });
 }

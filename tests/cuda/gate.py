@@ -159,6 +159,7 @@ def variants() -> list[Variant]:
             ("copy", elements.copy_kernel(), (given(kind), given(kind))),
             ("fill", elements.fill_kernel(), (kind, own(kind))),
             ("not finite", elements.not_finite_kernel(), (given(kind), own(i4, 1))),
+            ("clip", elements.clip_kernel(real), (given(kind), own(kind), own(kind))),
         ):
             threads = elements.THREADS
             add(f"{title} {short}", kernel, *arrays, threads=threads, float32=narrow)
@@ -172,6 +173,8 @@ def variants() -> list[Variant]:
                 add(title, kernel, *arrays, threads=block)
     take, arrays = elements.take_kernel(), (given(u1), own(i8, 1), own(u1))
     add("take uint8", take, *arrays, threads=elements.THREADS, float32=True)
+    clip, arrays = elements.clip_kernel(np.float32), (given(u1), own(f4), own(f4))
+    add("clip uint8", clip, *arrays, threads=elements.THREADS, float32=True)
     block = products.ADD_UP_THREADS
     add("mirror", products.mirror_kernel(block), own(f8), threads=block)
     tile = products.TILE[np.dtype(np.uint8)]

@@ -20,6 +20,7 @@ def assert_same_network(net, expected):
     """Check everything, the weights and labels to the bit."""
     assert repr(net) == repr(expected)
     assert net.input_scale == expected.input_scale
+    assert np.array_equal(net.input_limits, expected.input_limits)
     for W, wanted in zip(net.weights, expected.weights, strict=True):
         assert same_bits(W, wanted)
         assert W.flags.writeable

@@ -21,6 +21,7 @@ __all__ = [
     "THREADS",
     "activation_kernel",
     "arithmetic_kernel",
+    "clip_kernel",
     "column_sums_kernel",
     "copy_kernel",
     "element_grid",
@@ -266,6 +267,23 @@ def missed_kernel(real: Any, block: tuple[int, int]) -> Any:
             flags[row] = place != labels[row]
 
     return runtime.kernel(missed)
+
+
+@functools.cache
+def clip_kernel(real: Any) -> Any:
+    """Return the kernel that moves A[i, j] to the nearest number from limits[0, j] to limits[1, j]."""
+
+    def clip(A: Any, limits: Any, out: Any) -> None:
+        i, j = element()
+        if i < out.shape[0] and j < out.shape[1]:
+            value = real(A[i, j])
+            if value < limits[0, j]:
+                value = limits[0, j]
+            if value > limits[1, j]:
+                value = limits[1, j]
+            out[i, j] = value
+
+    return runtime.kernel(clip)
 
 
 @functools.cache

@@ -7,12 +7,13 @@ same input gives the same bits: the order of every sum depends on the shapes alo
 from bpls_fast.cuda.kernels.activations import activations
 from bpls_fast.cuda.kernels.layers import linear, residual, tangent, target
 from bpls_fast.cuda.kernels.products import cross, gram
-from bpls_fast.cuda.kernels.rows import check_finite, column_sums, missed, take_rows
+from bpls_fast.cuda.kernels.rows import check_finite, clip_rows, column_sums, missed, take_rows
 from bpls_fast.cuda.kernels.systems import solve, solve_batched, solve_layer
 
 __all__ = [
     "activations",
     "check_finite",
+    "clip_rows",
     "column_sums",
     "cross",
     "gram",

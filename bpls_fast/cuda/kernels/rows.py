@@ -1,4 +1,4 @@
-"""Kernels over the rows of a matrix on the GPU: sums of columns, misclassified rows, gathered rows, NaN."""
+"""Kernels over the rows of a matrix on the GPU: sums of columns, misclassified, gathered and clipped rows, NaN."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bpls_fast.cuda.kernels.arguments import (
 )
 from bpls_fast.kernels import NonFiniteError
 
-__all__ = ["check_finite", "column_sums", "missed", "take_rows"]
+__all__ = ["check_finite", "clip_rows", "column_sums", "missed", "take_rows"]
 
 
 def column_sums(P: Any, Q: Any = None, sample_weight: Any = None) -> NDArray[np.float64]:
@@ -63,6 +63,21 @@ def take_rows(X: Array | HostRows, rows: NDArray[np.intp], out: Array) -> Array:
         return take(X, rows, out)
     for place, block in device_blocks(HostRows(X.values[rows])):
         out[place] = block
+    return out
+
+
+def clip_rows(X: Any, limits: NDArray[Any]) -> Array:
+    """Return a copy of X with every value moved into the limits of its column, in the dtype of the limits."""
+    rows = checked_rows(X, "X")
+    if limits.shape != (2, rows.shape[1]):
+        raise ValueError(f"limits has shape {limits.shape}; expected (2, {rows.shape[1]})")
+    check_finite(rows, "X")
+    out, ends = empty(rows.shape, limits.dtype), asarray(limits)
+    kernel = elements.clip_kernel(scalar_type(limits.dtype))
+    for place, block in device_blocks(rows):
+        if len(block):
+            grid, threads = elements.element_grid(*block.shape)
+            runtime.launch(kernel, grid, threads, block.data, ends.data, out[place].data)
     return out
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.network.formats.atomic_files import Path, write_atomically
@@ -74,6 +75,13 @@ static inline int NAME_predict(const REAL *x) {
     for (int j = 1; j < NAME_outputs; ++j) best = y[j] > y[best] ? j : best;
     return best;
 }"""
+CLIP = """\
+static inline void NAME_clip(const REAL *x, REAL *z) {
+    for (int i = 0; i < NAME_inputs; ++i) {
+        const REAL above = x[i] < NAME_lower[i] ? NAME_lower[i] : x[i];
+        z[i] = above > NAME_upper[i] ? NAME_upper[i] : above;
+    }
+}"""
 MATH = re.compile(r"\b([a-z0-9]+)_\(")
 
 
@@ -93,7 +101,9 @@ def _header(parts: Parts, name: str, dtype: str) -> str:
     real, suffix = TYPES[dtype]
     layers = parts.layers(dtype, parts.input_scale or 1.0)
     used = [key for key in ACTIVATIONS if key in parts.activations]
-    functions = [_dense(parts.bias), *(_activation(key) for key in used), _decision(layers)]
+    limits = parts.limits(dtype)
+    functions = [_dense(parts.bias), *(_activation(key) for key in used)]
+    functions += [_decision(layers)] if limits is None else [CLIP, _decision(layers, clips=True)]
     functions.append(_forward(layers[-1].activation))
     comment, labels = COMMENT, ""
     if parts.classes is not None:
@@ -103,7 +113,7 @@ def _header(parts: Parts, name: str, dtype: str) -> str:
     code = "\n\n".join(functions)
     math = "#include <math.h>\n" if MATH.search(code) else ""
     code = MATH.sub(rf"\1{suffix}(", code)
-    arrays = "\n".join(_arrays(layers, suffix))
+    arrays = "\n".join([*_limits(limits, suffix), *_arrays(layers, suffix)])
     text = TEMPLATE.format(comment=comment, math=math, arrays=arrays, code=code)
     sizes = "-".join(str(size) for size in parts.layer_sizes)
     words = {
@@ -116,6 +126,15 @@ def _header(parts: Parts, name: str, dtype: str) -> str:
         "LABELS": labels,
     }
     return re.sub("|".join(words), lambda word: words[word[0]], text)
+
+
+def _limits(limits: NDArray[Any] | None, suffix: str) -> Iterator[str]:
+    """Yield the limits of the inputs; the largest number stands for infinity, which C has no literal for."""
+    if limits is None:
+        return
+    largest = np.finfo(limits.dtype).max
+    for name, values in zip(("lower", "upper"), limits, strict=True):
+        yield _array(f"NAME_{name}", np.clip(values, -largest, largest), suffix)
 
 
 def _arrays(layers: Sequence[Layer], suffix: str) -> Iterator[str]:
@@ -150,7 +169,7 @@ def _activation(activation: str) -> str:
     return f"static inline void NAME_{activation}(REAL *z, int n) {{\n{body}\n}}"
 
 
-def _decision(layers: Sequence[Layer]) -> str:
+def _decision(layers: Sequence[Layer], *, clips: bool = False) -> str:
     """Return the function that runs all layers; hidden values alternate between two arrays."""
     widths = [layer.weight.shape[1] for layer in layers[:-1]]
     room = [max(widths[parity::2]) for parity in (0, 1) if widths[parity::2]]
@@ -160,6 +179,9 @@ def _decision(layers: Sequence[Layer]) -> str:
         else []
     )
     source = "x"
+    if clips:
+        lines += ["    REAL c[NAME_inputs];", "    NAME_clip(x, c);"]
+        source = "c"
     for index, (weight, bias, activation) in enumerate(layers):
         n, m = weight.shape
         last = index == len(layers) - 1

@@ -25,6 +25,7 @@ __all__ = ["read", "write"]
 FORMAT = "bpls_fast.network"
 VERSION = 1
 LARGEST_HEADER = 1 << 20  # bytes
+LIMITS = "input_limits"  # the array of a network that has limits
 # The header of a `.npy` file: dtype, order and shape of an array of numbers, strings or dates.
 NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|][biufSUMm]\d+(?:\[\w+\])?)', 'fortran_order': (True|False), "
@@ -38,6 +39,8 @@ Header = dict[str, Any]
 def write(path: atomic_files.Path, parts: Parts) -> None:
     """Write a network; the file is written completely or not at all."""
     arrays = {f"weights_{layer}": W for layer, W in enumerate(parts.weights)}
+    if parts.input_limits is not None:
+        arrays[LIMITS] = parts.input_limits
     if parts.classes is not None:
         arrays["classes"] = labels.as_plain_array(parts.classes)
     header: Header = {
@@ -65,7 +68,7 @@ def _read(members: _Members) -> Parts:
     arrays = {
         name: _read_array(members, name, described) for name, described in header["arrays"].items()
     }
-    classes = arrays.pop("classes", None)
+    classes, limits = arrays.pop("classes", None), arrays.pop(LIMITS, None)
     names = [f"weights_{layer}" for layer in range(len(arrays))]
     if set(arrays) != set(names):
         raise UnreadableError(f"its arrays are {sorted(arrays)}; expected {names}")
@@ -76,6 +79,7 @@ def _read(members: _Members) -> Parts:
         header["input_scale"],
         [arrays[name] for name in names],
         classes,
+        limits,
     )
 
 
@@ -97,7 +101,8 @@ def _read_header(members: _Members) -> Header:
 
 def _read_array(members: _Members, name: str, described: Any) -> NDArray[Any]:
     array = members.array(name)
-    kinds = "f" if name.startswith("weights_") else labels.PLAIN_KINDS
+    is_float = name.startswith("weights_") or name == LIMITS
+    kinds = "f" if is_float else labels.PLAIN_KINDS
     # As text, in which 4.0 is not 4.
     if array.dtype.kind not in kinds or _text(_description(array)) != _text(described):
         raise UnreadableError(

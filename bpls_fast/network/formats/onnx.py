@@ -1,5 +1,7 @@
 """Networks as ONNX: a chain of Gemm nodes and activations, written and read without the onnx package.
 
+The limits of the inputs, if the network has them, are a Max and a Min node in front of the chain.
+
 The reader accepts such chains from other tools, too: Gemm, or MatMul and Add, with float32 or float64 weights inside
 the file. It refuses any other node, attribute or location of weights.
 """
@@ -72,6 +74,10 @@ BEFORE: dict[str, dict[str, tuple[int | float, ...]]] = {
 }
 
 
+# The nodes of the limits, and the names and the rows of their tensors.
+LIMITS = {"Max": ("lower", 0), "Min": ("upper", 1)}
+
+
 def write(path: atomic_files.Path, parts: Parts, input_dtype: str) -> None:
     """Write a network that computes in float32; the file is written completely or not at all."""
     if input_dtype not in ("float32", "uint8"):
@@ -109,10 +115,15 @@ def _model(parts: Parts, of_bytes: bool) -> bytes:
 
 
 def _graph(parts: Parts, of_bytes: bool) -> bytes:
-    scale = parts.input_scale or (1 / 255 if of_bytes else 1.0)
+    limits = parts.limits("<f4")
+    scale = parts.input_scale or (1 / 255 if of_bytes and limits is None else 1.0)
     layers = parts.layers("<f4", scale)
     steps: list[tuple[str, list[str], Attributes]] = [("Cast", [], {"to": 1})] if of_bytes else []
     tensors: dict[str, NDArray[Any]] = {}
+    if limits is not None:
+        for op, (name, row) in LIMITS.items():
+            tensors[name] = limits[row]
+            steps.append((op, [name], {}))
     for index, layer in enumerate(layers):
         values = {f"weight_{index}": layer.weight}
         if layer.bias is not None:
@@ -182,7 +193,7 @@ def _read(data: memoryview) -> Parts:
         properties.get("bpls_fast.classes", ""), properties.get("bpls_fast.classes_dtype", "")
     )
     # Scale 1: the model does not divide bytes by 255.
-    return Parts.from_layers(chain.layers(), 1.0, classes)
+    return Parts.from_layers(chain.layers(), 1.0, classes, chain.limits())
 
 
 def _check_opset(entries: list[memoryview]) -> None:
@@ -275,9 +286,10 @@ class _Chain:
         self.value, self.last, self.tensors = first, last, tensors
         self.found: list[tuple[NDArray[Any], NDArray[Any] | None]] = []
         self.ops: list[list[str]] = []  # the operators after each layer
+        self.ends: dict[str, NDArray[np.float64]] = {}  # the limits, by their nodes
 
     def follow(self, op: str, inputs: list[str], output: str, attributes: dict[str, Any]) -> None:
-        if op == "Add" and len(inputs) == 2 and inputs[1] == self.value:
+        if op in ("Add", *LIMITS) and len(inputs) == 2 and inputs[1] == self.value:
             inputs = inputs[::-1]
         if not inputs or inputs[0] != self.value or not output:
             raise UnreadableError(
@@ -294,6 +306,9 @@ class _Chain:
         elif op in ALLOWED and self.ops and not weights:
             _check_attributes(op, attributes, ALLOWED[op])
             self.ops[-1].append(op)
+        elif op in LIMITS and op not in self.ends and not self.ops and len(weights) == 1:
+            self.ends[op] = self._tensor(weights[0])
+            _check_attributes(op, attributes, {})
         elif op in BEFORE and not self.ops and not weights:
             _check_attributes(op, attributes, BEFORE[op])
         else:
@@ -306,6 +321,20 @@ class _Chain:
             Layer(weight, bias, _activation(ops))
             for (weight, bias), ops in zip(self.found, self.ops, strict=True)
         ]
+
+    def limits(self) -> NDArray[np.float64] | None:
+        """Return the limits of the inputs, or None; without one of the two nodes, one end is infinite."""
+        if not self.ends:
+            return None
+        inputs = self.found[0][0].shape[:1]
+        if {ends.shape for ends in self.ends.values()} != {inputs}:
+            shapes = [ends.shape for ends in self.ends.values()]
+            raise UnreadableError(f"its limits have shapes {shapes}; expected {inputs}")
+        lower, upper = (
+            self.ends.get(op, np.full(inputs, end))
+            for op, end in (("Max", -np.inf), ("Min", np.inf))
+        )
+        return np.array([lower, upper])
 
     def _layer(self, op: str, weights: list[str], attributes: dict[str, Any]) -> None:
         allowed = GEMM if op == "Gemm" else {}

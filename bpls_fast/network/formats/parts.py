@@ -28,6 +28,14 @@ class Parts(NamedTuple):
     input_scale: float | None
     weights: list[NDArray[np.float64]]
     classes: NDArray[Any] | None
+    input_limits: NDArray[np.float64] | None = None
+
+    def limits(self, dtype: DTypeLike) -> NDArray[Any] | None:
+        """Return the limits of the inputs, before they are scaled, in another float dtype."""
+        if self.input_limits is None:
+            return None
+        with np.errstate(over="ignore"):  # a limit beyond the range of the dtype is none
+            return self.input_limits.astype(dtype)
 
     def layers(self, dtype: DTypeLike, scale: float) -> list[Layer]:
         """Return the layers in another float dtype; the first includes a factor of the inputs, `scale`."""
@@ -50,7 +58,11 @@ class Parts(NamedTuple):
 
     @classmethod
     def from_layers(
-        cls, layers: Sequence[Layer], input_scale: float | None, classes: NDArray[Any] | None
+        cls,
+        layers: Sequence[Layer],
+        input_scale: float | None,
+        classes: NDArray[Any] | None,
+        input_limits: NDArray[np.float64] | None = None,
     ) -> Parts:
         """Build parts from layers; if only some layers have a bias, that of the others is zero."""
         for index, (weight, bias, _) in enumerate(layers):
@@ -64,7 +76,7 @@ class Parts(NamedTuple):
         sizes = [layers[0].weight.shape[0], *(layer.weight.shape[1] for layer in layers)]
         weights = [_with_bias(layer) if has_bias else layer.weight for layer in layers]
         names = [layer.activation for layer in layers]
-        return cls(sizes, names, has_bias, input_scale, weights, classes)
+        return cls(sizes, names, has_bias, input_scale, weights, classes, input_limits)
 
 
 def _with_bias(layer: Layer) -> NDArray[Any]:

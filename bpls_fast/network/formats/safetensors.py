@@ -1,5 +1,7 @@
 """Networks as safetensors: the length of a JSON header, the header, and the weights in float64, layer by layer.
 
+The limits of the inputs, if the network has them, are the last tensor.
+
 The weights start at a multiple of 8 bytes and have no gaps, so that a reader can map the file into memory and use them
 in place.
 """
@@ -21,6 +23,7 @@ __all__ = ["read", "write"]
 FORMAT = "bpls_fast.network"
 VERSION = "1"
 LARGEST_HEADER = 1 << 20  # bytes
+LIMITS = "input_limits"  # the tensor of a network that has limits
 METADATA = ("format", "version", "activations", "input_scale", "classes", "classes_dtype")
 
 
@@ -33,6 +36,8 @@ def write(path: atomic_files.Path, parts: Parts) -> None:
         for W in parts.weights:
             # The bias is the last row: its bytes follow those of the weights.
             file.write(np.ascontiguousarray(W, "<f8").tobytes())
+        if parts.input_limits is not None:
+            file.write(np.ascontiguousarray(parts.input_limits, "<f8").tobytes())
 
 
 def read(path: atomic_files.Path) -> Parts:
@@ -46,19 +51,18 @@ def _header(parts: Parts) -> bytes:
     scale = "" if parts.input_scale is None else repr(parts.input_scale)
     values = (FORMAT, VERSION, ",".join(parts.activations), scale, classes, dtype)
     entries: dict[str, Any] = {"__metadata__": dict(zip(METADATA, values, strict=True))}
-    offset = 0
+    shapes: dict[str, list[int]] = {}
     for index, W in enumerate(parts.weights):
-        shapes = {"weight": [len(W) - parts.bias, W.shape[1]]}
+        shapes[f"layers.{index}.weight"] = [len(W) - parts.bias, W.shape[1]]
         if parts.bias:
-            shapes["bias"] = [W.shape[1]]
-        for name, shape in shapes.items():
-            end = offset + 8 * int(np.prod(shape))
-            entries[f"layers.{index}.{name}"] = {
-                "dtype": "F64",
-                "shape": shape,
-                "data_offsets": [offset, end],
-            }
-            offset = end
+            shapes[f"layers.{index}.bias"] = [W.shape[1]]
+    if parts.input_limits is not None:
+        shapes[LIMITS] = list(parts.input_limits.shape)
+    offset = 0
+    for name, shape in shapes.items():
+        end = offset + 8 * int(np.prod(shape))
+        entries[name] = {"dtype": "F64", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     if len(text) > LARGEST_HEADER - 8:
         raise ValueError(
@@ -88,11 +92,12 @@ def _read(file: BinaryIO) -> Parts:
         )
         for index, activation in enumerate(metadata["activations"].split(","))
     ]
+    limits = tensors.take(LIMITS, 2) if LIMITS in header else None
     tensors.check_all_taken()
     if len({layer.bias is None for layer in layers}) > 1:
         raise UnreadableError("some of its layers have a bias and some have none")
     classes = labels.from_text(metadata["classes"], metadata["classes_dtype"])
-    return Parts.from_layers(layers, _scale(metadata["input_scale"]), classes)
+    return Parts.from_layers(layers, _scale(metadata["input_scale"]), classes, limits)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Networks as PyTorch modules: an `nn.Sequential` of Linear layers and activations, and back."""
+"""Networks as PyTorch modules: an `nn.Sequential` of Linear layers and activations, and back.
+
+The limits of the inputs, if the network has them, are its first module.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ def to_module(parts: Parts, dtype: Any) -> Any:
     parts.check_activations(ACTIVATIONS, "PyTorch")
     nn = _torch().nn
     modules = []
+    if parts.input_limits is not None:
+        modules.append(_limits_module().InputLimits(parts.input_limits, dtype))
     for index, layer in enumerate(parts.layers(np.float64, parts.input_scale or 1.0)):
         modules.append(_linear(layer, dtype, index))
         if layer.activation in ACTIVATIONS:
@@ -47,6 +52,7 @@ def from_module(module: Any) -> Parts:
     if not isinstance(module, nn.Module):
         raise TypeError(f"module is a {type(module).__name__}; expected a torch.nn.Module")
     layers: list[Layer] = []
+    limits: NDArray[np.float64] | None = None
     bare = False  # whether the last layer has no activation yet
     for place, part in _flattened(nn, module):
         _check_plain(part, place)
@@ -54,6 +60,8 @@ def from_module(module: Any) -> Parts:
         if type(part) is nn.Linear:
             layers.append(_layer(part))
             bare = True
+        elif limits is None and not layers and type(part) is _limits_module().InputLimits:
+            limits = np.array([_array(part.lower), _array(part.upper)])
         elif name and bare:
             layers[-1] = layers[-1]._replace(activation=name)
             bare = False
@@ -65,11 +73,15 @@ def from_module(module: Any) -> Parts:
     if not layers:
         raise ValueError("module has no Linear layer; expected at least 1")
     # Scale 1: the module does not divide bytes by 255.
-    return Parts.from_layers(layers, 1.0, None)
+    return Parts.from_layers(layers, 1.0, None, limits)
 
 
 def _torch() -> Any:
     return importlib.import_module("torch")
+
+
+def _limits_module() -> Any:
+    return importlib.import_module("bpls_fast.network.formats.torch_limits")
 
 
 def _linear(layer: Layer, dtype: Any, index: int) -> Any:
@@ -125,18 +137,20 @@ def _changes_nothing(nn: Any, part: Any, *, first: bool) -> bool:
 
 
 def _layer(linear: Any) -> Layer:
-    def array(parameter: Any) -> NDArray[np.float64]:
-        if (
-            not parameter.is_floating_point()
-            or parameter.is_meta
-            or parameter.layout is not _torch().strided
-        ):
-            raise ValueError(
-                f"module has a parameter of {parameter.dtype}, {parameter.layout}, on {parameter.device}; "
-                "expected floats in memory"
-            )
-        values: NDArray[np.float64] = parameter.detach().cpu().double().numpy()
-        return values
+    bias = None if linear.bias is None else _array(linear.bias)
+    return Layer(_array(linear.weight).T, bias, "identity")
 
-    bias = None if linear.bias is None else array(linear.bias)
-    return Layer(array(linear.weight).T, bias, "identity")
+
+def _array(parameter: Any) -> NDArray[np.float64]:
+    """Return a parameter or a buffer as an array."""
+    if (
+        not parameter.is_floating_point()
+        or parameter.is_meta
+        or parameter.layout is not _torch().strided
+    ):
+        raise ValueError(
+            f"module has a parameter of {parameter.dtype}, {parameter.layout}, on {parameter.device}; "
+            "expected floats in memory"
+        )
+    values: NDArray[np.float64] = parameter.detach().cpu().double().numpy()
+    return values

@@ -62,7 +62,7 @@ class Components(NamedTuple):
         first, *others = net.weights
         inner = copy.copy(net)
         inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
-        inner.input_scale = 1.0
+        inner.input_scale, inner.input_limits = 1.0, None
         GM = linear(G, self.M)
         small = cross(self.M, GM)
         # The scales of inputs and ones may be far apart.

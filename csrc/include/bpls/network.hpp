@@ -26,14 +26,24 @@ struct Layer {
     Activation activation = Activation::identity;
 };
 
+// The range of every input: what is outside is moved to its nearer end. Either end may be infinite. Both are empty in a network
+// without limits.
+struct InputLimits {
+    std::vector<double> lower, upper;
+
+    bool empty() const noexcept { return lower.empty(); }
+};
+
 // Immutable: any number of threads may read one.
 class BPLS_API Network {
  public:
-    // Copies the weights. The first layer multiplies every input by `input_scale`; the default is 1/255 for bytes and 1 for
-    // floats. `labels`, if any, name the outputs. Throws std::invalid_argument if there is no layer, if shapes do not match,
-    // or if the scale is 0; NonFiniteError if a weight is not finite.
+    // Copies the weights. The first layer multiplies every input by `input_scale`; the default is 1/255 for bytes of a network
+    // without limits, else 1. `labels`, if any, name the outputs. `input_limits`, if any, have two numbers for each input; they
+    // apply before the scale. Throws std::invalid_argument if there is no layer, if shapes do not match, if the scale is 0, or
+    // if limits are NaN or not in order; NonFiniteError if a weight is not finite.
     explicit Network(std::span<const Layer> layers, bool bias = true,
-                     std::optional<double> input_scale = {}, std::vector<std::string> labels = {});
+                     std::optional<double> input_scale = {}, std::vector<std::string> labels = {},
+                     InputLimits input_limits = {});
 
     // Reads a safetensors file that `Network.to_safetensors` of the Python package wrote. The file is mapped while it is
     // read and not touched afterwards. Throws std::system_error if it cannot be opened, and InvalidFile if it is not exactly
@@ -59,6 +69,7 @@ class BPLS_API Network {
         return row_major(of.values.data(), of.rows, of.cols);
     }
     std::optional<double> input_scale() const noexcept { return input_scale_; }
+    const InputLimits& input_limits() const noexcept { return input_limits_; }
     // One for each output, or none: text as it is, numbers as they are written in the file.
     const std::vector<std::string>& labels() const noexcept { return labels_; }
 
@@ -72,6 +83,7 @@ class BPLS_API Network {
     bool bias_;
     std::optional<double> input_scale_;
     std::vector<std::string> labels_;
+    InputLimits input_limits_;
 };
 
 }  // namespace bpls

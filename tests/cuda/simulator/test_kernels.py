@@ -386,3 +386,30 @@ def test_results_stay_where_the_arguments_are():
         bf.activations["tanh"].forward(asarray(A)),
     ):
         assert isinstance(found, Array)
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 3)])
+def test_clipped_rows_are_those_of_the_cpu_to_the_bit(shape, dtype):
+    X = values(shape, dtype)
+    limits = np.sort(values((2, shape[1]), np.float64, 1), axis=0)
+    limits[1, 0] = np.inf
+    found = surface.clip_rows(asarray(X), limits)
+    assert isinstance(found, Array)
+    assert same_bits(np.asarray(found), surface.clip_rows(X, limits))
+
+
+def test_rows_to_clip_must_be_finite_and_have_limits():
+    with pytest.raises(bf.NonFiniteError, match="X contains NaN"):
+        surface.clip_rows(asarray(np.array([[np.nan]])), np.zeros((2, 1)))
+    with pytest.raises(ValueError, match=r"limits has shape \(2, 2\); expected \(2, 1\)"):
+        surface.clip_rows(asarray(np.ones((3, 1))), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("dtype", A_DTYPES)
+def test_a_network_with_limits_gives_the_same_on_both(dtype):
+    net = bf.Network([3, 4, 2], "tanh", seed=0, input_limits=[[0, 0, 1], [1, 2, 1]])
+    X = np.abs(3 * values((9, 3), np.float64)).astype(dtype)
+    expected = net.forward(X)
+    for found in (net.forward(asarray(X)), net.to("cuda").forward(X), net.forward(asarray(X))):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
