@@ -19,7 +19,8 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import RowSource
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import candidates, choose, folds, without
+from bpls_fast.training.refined.selection import candidates, choose, folds
+from bpls_fast.training.refined.shared_inputs import SharedInputs
 from bpls_fast.training.refined.sweeps import LOSSES, check_loss
 from bpls_fast.training.report import FitReport
 
@@ -128,27 +129,30 @@ def fit_committee(
         phases=PHASES,
     ) as context:
         parts = folds(samples, len(nets), random)
+        inputs = SharedInputs(first, samples, context, standardize=standardize, seed=seed)
         members: list[Network] = []
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
         for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
             begin = net.with_weights(net.weights)
             begin.input_scale, begin.classes = net.scale_of(samples.X), classes
-            rows, held = without(samples, fold), samples.take(fold)
+            rows, held, reduced = inputs.without(fold)
+            member, out_of_fold = None, None
             if number == 0:
-                setting, plan, member, _ = choose(begin, rows, held, settings, plan, context, seed)
-            else:
-                member = None
-            if member is None:
+                setting, plan, member, out_of_fold, _ = choose(
+                    begin, rows, held, settings, plan, context, seed, reduced
+                )
+            if member is None or out_of_fold is None:
                 part = FitContext("member", context.eps, backend=context.backend, phases=PHASES)
-                fit = RefinedFit(begin, rows, None, setting, plan, part, random)
+                fit = RefinedFit(begin, rows, None, setting, plan, part, random, reduced=reduced)
                 fit.run()
                 member, report = fit.best, part.report
+                with part.phase("forward"):
+                    out_of_fold = to_numpy(fit.decision(held))
                 context.add_times(part)
                 context.report.iterations, context.report.best = report.iterations, report.best
                 context.report.rows, context.report.loss = report.rows, report.loss
             members.append(member)
-            with context.phase("forward"):
-                outputs[fold] = to_numpy(member.decision(held.X))
+            outputs[fold] = out_of_fold
             context.step(None)
         context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)

@@ -18,7 +18,8 @@ from bpls_fast.training.context import Callback, FitContext
 from bpls_fast.training.data import RowSource
 from bpls_fast.training.refined.chunks import hold_out
 from bpls_fast.training.refined.running import DEFAULT_PASSES, PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import FOLDS, candidates, choose, folds, without
+from bpls_fast.training.refined.selection import FOLDS, candidates, choose, folds
+from bpls_fast.training.refined.shared_inputs import SharedInputs
 from bpls_fast.training.refined.sweeps import AUTO, check_loss, check_setting, given_setting
 from bpls_fast.training.report import FitReport
 
@@ -169,11 +170,25 @@ def fit_refined(
         with context.phase("start"):
             samples, held = hold_out(samples, validation_fraction, random)
         setting, corrected = settings[-1], None
+        inputs = SharedInputs(
+            begin,
+            samples,
+            context,
+            standardize=standardize,
+            can_reduce=start == "scaled",
+            many_sweeps=loss == AUTO,
+            seed=seed,
+        )
         if loss == AUTO:
             fold = folds(samples, FOLDS, random)[0]
-            rows, tested = without(samples, fold), samples.take(fold)
-            setting, plan, _, corrected = choose(begin, rows, tested, settings, plan, context, seed)
-        fit = RefinedFit(begin, samples, held, setting, plan, context, random)
+            rows, tested, reduced = inputs.without(fold)
+            setting, plan, _, _, corrected = choose(
+                begin, rows, tested, settings, plan, context, seed, reduced
+            )
+        samples, reduced = inputs.all_rows()
+        if held is not None and reduced is not None:
+            held = held._replace(X=reduced.components.rows(held.X, begin.scale_of(held.X)))
+        fit = RefinedFit(begin, samples, held, setting, plan, context, random, reduced=reduced)
         report = context.finish(fit.run())
         best = fit.best if corrected is None else corrected.apply(fit.best)
     net.weights, net.input_scale, net.classes = best.weights, best.input_scale, classes

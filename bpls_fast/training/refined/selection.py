@@ -20,9 +20,10 @@ from bpls_fast.training.context import FitContext, TooLargeError
 from bpls_fast.training.data import Array, Samples
 from bpls_fast.training.refined.calibration import Correction, correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
+from bpls_fast.training.refined.shared_inputs import Reduced
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
-__all__ = ["FOLDS", "Choice", "candidates", "choose", "folds", "without"]
+__all__ = ["FOLDS", "Choice", "candidates", "choose", "folds"]
 
 FOLDS = 4
 """One part in FOLDS of the rows is held out to choose a setting for one network."""
@@ -57,6 +58,8 @@ class Choice(NamedTuple):
         The plan of a fit with as many sweeps as had that score.
     network : Network or None
         What these sweeps made of the rows that were not held out, unless there were too few rows to hold some out.
+    outputs : array or None
+        Its outputs before their activation for the rows that were held out.
     correction : Correction or None
         What the rows that were held out say about its outputs.
     """
@@ -64,6 +67,7 @@ class Choice(NamedTuple):
     setting: Setting
     plan: Plan
     network: Network | None
+    outputs: Array | None
     correction: Correction | None
 
 
@@ -87,13 +91,6 @@ def folds(samples: Samples, count: int, random: np.random.Generator) -> list[NDA
     return [np.sort(order[first::count]) for first in range(count)]
 
 
-def without(samples: Samples, fold: NDArray[np.intp]) -> Samples:
-    """Return the rows that are not in a fold."""
-    kept = np.ones(len(samples.X), bool)
-    kept[fold] = False
-    return samples.take(np.flatnonzero(kept))
-
-
 def choose(
     net: Network,
     samples: Samples,
@@ -102,6 +99,7 @@ def choose(
     plan: Plan,
     context: FitContext,
     seed: int,
+    reduced: Reduced | None = None,
 ) -> Choice:
     """Choose a setting and a number of sweeps by the scores of held-out rows.
 
@@ -118,9 +116,11 @@ def choose(
     context : FitContext
         Gets the ridge that is chosen; its report gets the time of the candidates and says what was tried.
     seed : int
+    reduced : Reduced, optional
+        The components that the rows are given in.
     """
     if len(samples.X) + len(held.X) < FEWEST_ROWS:
-        return Choice(settings[-1], plan, None, None)
+        return Choice(settings[-1], plan, None, None, None)
     most = RUNGS[-1] if plan.max_sweeps is None else plan.max_sweeps
     longest = plan._replace(max_sweeps=most, tol=0.0, patience=most)
     fits: dict[Setting, RefinedFit] = {}
@@ -133,7 +133,9 @@ def choose(
     for setting in settings:
         trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
         random = np.random.default_rng(seed)
-        fits[setting] = RefinedFit(net, samples, held, setting, longest, trial, random, _score)
+        fits[setting] = RefinedFit(
+            net, samples, held, setting, longest, trial, random, _score, reduced
+        )
     for rung in (*(rung for rung in RUNGS if rung < most), most):
         for fit in (fits[setting] for setting in left if setting not in ended):
             try:
@@ -153,8 +155,8 @@ def choose(
     context.report.trials = [_describe(setting, fits[setting]) for setting in (*others, best)]
     context.use_ridge(best.eps)
     plan = plan._replace(max_sweeps=fits[best].best_sweeps, max_passes=np.inf, tol=0.0)
-    network = fits[best].best
-    return Choice(best, plan, network, correction(network, network.decision(held.X), held))
+    network, outputs = fits[best].best, to_numpy(fits[best].decision(held))
+    return Choice(best, plan, network, outputs, correction(network, outputs, held))
 
 
 def _score(samples: Samples, outputs: Array) -> float:
