@@ -5,6 +5,7 @@ The setting is chosen on the first fold; no rows are lost, since every row train
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -129,11 +130,11 @@ def fit_committee(
         phases=PHASES,
     ) as context:
         parts = folds(samples, len(nets), random)
-        inputs = SharedInputs(first, samples, context, standardize=standardize, seed=seed)
+        inputs = SharedInputs(first, samples, context, parts, standardize=standardize, seed=seed)
         members: list[Network] = []
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
         for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
-            begin = net.with_weights(net.weights)
+            begin = copy.copy(net)
             begin.input_scale, begin.classes = net.scale_of(samples.X), classes
             rows, held, reduced = inputs.without(fold)
             member, out_of_fold = None, None

@@ -170,18 +170,19 @@ def fit_refined(
         with context.phase("start"):
             samples, held = hold_out(samples, validation_fraction, random)
         setting, corrected = settings[-1], None
+        parts = folds(samples, FOLDS, random) if loss == AUTO else None
         inputs = SharedInputs(
             begin,
             samples,
             context,
+            parts,
             standardize=standardize,
             can_reduce=start == "scaled",
             many_sweeps=loss == AUTO,
             seed=seed,
         )
-        if loss == AUTO:
-            fold = folds(samples, FOLDS, random)[0]
-            rows, tested, reduced = inputs.without(fold)
+        if parts is not None:
+            rows, tested, reduced = inputs.without(parts[0])
             setting, plan, _, _, corrected = choose(
                 begin, rows, tested, settings, plan, context, seed, reduced
             )

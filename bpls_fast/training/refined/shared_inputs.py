@@ -8,6 +8,7 @@ enter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,6 +57,12 @@ PROBES, LEADING = 32, 128
 FLAT = 0.5
 """A spectrum is flat if its effective rank is above this share of that of independent columns."""
 
+PARTS = 4
+"""Parts of the rows, unless there are folds: directions of the targets for one part come from the others."""
+
+LARGEST_UNIT = 1e15
+"""The largest standard deviation of a column, and the inverse of the smallest, that float32 has room for."""
+
 LEAST_SIZE = 1e-3
 """What is left of a direction beside others, as a share of it, that is not rounding."""
 
@@ -85,8 +92,10 @@ class Reduced(NamedTuple):
         M, first = self.components.M, net.weights[0]
         inputs, count = (size - net.bias for size in M.shape)
         V = np.zeros((count + net.bias, first.shape[1]))
-        wanted = first[:inputs] * self.variances[:, np.newaxis]
-        V[:count] = solve(self.metric[:count, :count], cross(M[:inputs, :count], wanted), eps=1e-9)
+        metric = self.metric[:count, :count]
+        if metric.any():
+            directions = M[:inputs, :count] * self.variances[:, np.newaxis]
+            V[:count] = solve(metric, cross(directions, first[:inputs]), eps=1e-9)
         return self.components.inner(net, [V, *net.weights[1:]])
 
 
@@ -119,6 +128,8 @@ class SharedInputs:
     samples : Samples
         All rows.
     context : FitContext
+    parts : sequence of arrays, optional
+        The folds of the rows: the numbers of the rows of each. By default they are PARTS random ones.
     standardize : bool
         Whether the fits treat the columns as if they were standardized.
     can_reduce : bool
@@ -133,6 +144,7 @@ class SharedInputs:
         net: Network,
         samples: Samples,
         context: FitContext,
+        parts: Sequence[NDArray[np.intp]] | None = None,
         *,
         standardize: bool,
         can_reduce: bool = True,
@@ -145,6 +157,12 @@ class SharedInputs:
         self._leading: Array | None = None  # directions, in units where all inputs vary alike
         self._rows: Array | None = None  # in terms of these
         self._gram: NDArray[np.float64] | None = None  # of the inputs in these units
+        if parts is None:
+            parts = np.array_split(np.random.default_rng(seed).permutation(len(samples.X)), PARTS)
+        if len(parts) == 2:  # a fold's complement has parts, too
+            parts = [part[first::2] for part in parts for first in range(2)]
+        self._parts = parts
+        self._cross_fitted: dict[bytes, Array] = {}
         self._share = LEAST_STANDARDIZED_SHARE if standardize else LEAST_SHARE
         self.by_targets = False
         """Whether components depend on the targets of the rows to train on."""
@@ -158,7 +176,7 @@ class SharedInputs:
             if self._gram_is_affordable(len(few.X)):
                 if many_sweeps:
                     self._find_leading(few, by_targets=standardize)
-            elif not self._is_too_large(LEADING + LEVELS * MOST_TARGETS):
+            elif not self._is_too_large(LEADING):
                 self.by_targets = True
                 self._sketch_leading()
 
@@ -181,22 +199,29 @@ class SharedInputs:
     def _find_units(self, few: Samples, standardize: bool) -> bool:
         """Find the centers and the units of all inputs; return whether rounding leaves something of each."""
         X, weight, total = few.X, few.sample_weight, few.total_weight()
-        mean = self._scale / total * column_sums(X, None, weight)
-        squares = self._scale**2 / total * column_sums(X, X, weight)
-        variance = squares - np.square(mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self._scale / total * column_sums(X, None, weight)
+            squares = self._scale**2 / total * column_sums(X, X, weight)
+            variance = squares - np.square(mean)
+        if not np.isfinite(variance).all():
+            return False
         limit = offset_limit(X.dtype, weight is not None)
         varies = variance > squares / (1 + limit**2)
-        if not standardize and (squares[~varies] > 0).any() and X.dtype != np.uint8:
-            return False
-        self._center = mean if self._net.bias else np.zeros_like(mean)
-        self._unit = np.where(varies, np.sqrt(variance if self._net.bias else squares), 0.0)
-        if not standardize:
-            self._unit = np.ones_like(mean)
-        inverse = np.divide(1.0, self._unit, out=np.zeros_like(mean), where=self._unit > 0)
-        self._inverse = inverse[:, np.newaxis]
-        left = squares * np.square(inverse) if not standardize else (self._unit > 0).astype(float)
-        self._mean_square = float(np.mean([*left, *[1.0] * self._net.bias]))
-        return bool(varies.any()) and bool(np.isfinite(self._unit).all())
+        bias = self._net.bias
+        self._center = mean if bias else np.zeros_like(mean)
+        if standardize:
+            self._unit = np.sqrt(np.where(varies, variance if bias else squares, 0.0))
+            left = varies.astype(np.float64)
+        else:
+            self._unit, left = np.ones_like(mean), squares
+        units = self._unit[self._unit > 0]
+        self._inverse = np.divide(1.0, self._unit, out=np.zeros_like(mean), where=self._unit > 0)[
+            :, np.newaxis
+        ]
+        self._mean_square = float((left.sum() + bias) / (len(left) + bias))
+        is_lost = not standardize and X.dtype != np.uint8 and bool(squares[~varies].any())
+        is_small = bool((np.abs(np.log(units)) < np.log(LARGEST_UNIT)).all())
+        return bool(varies.any()) and is_small and not is_lost
 
     def _gram_is_affordable(self, rows: int) -> bool:
         """Return whether a Gram matrix of the inputs and its inverse are little work beside that of the sweeps."""
@@ -206,9 +231,11 @@ class SharedInputs:
         return inputs <= MANY_COLUMNS or work <= passes
 
     def _is_too_large(self, count: int) -> bool:
-        """Return whether this number of components takes too much memory."""
-        X = self._samples.X
-        return len(X) * count * np.dtype(float_of(X)).itemsize > LARGEST_MEMORY
+        """Return whether this number of leading directions, and those of the targets, take too much memory."""
+        X, parts = self._samples.X, len(self._parts)
+        columns = count + LEVELS * self._few_targets.shape[1] * parts * (parts + 1) // 2
+        size: int = len(X) * columns * np.dtype(float_of(X)).itemsize
+        return size > LARGEST_MEMORY
 
     # ---- leading directions
 
@@ -239,13 +266,18 @@ class SharedInputs:
         independent = rows * inputs / (rows + inputs)
         if not traces[0] ** 2 < FLAT * independent * traces[1]:
             return
-        least = self._share * self._mean_square * rows
-        count = min(LEADING, rows // 2)
-        once = self._pull_back(self._signs(rows, count)) / least
+        count = min(LEADING, max(1, rows // 2))
+        once = self._pull_back(self._signs(rows, count)) / (rows * self._mean_square)
         twice = to_numpy(self._project(once)).astype(np.float64)
         flat = solve(gram(twice), twice.T, eps=rows, relative=False).T
-        self._leading = _normalized(self._pull_back(flat))
-        self._rows = self._project(self._leading)
+        B = _normalized(self._pull_back(flat))
+        projected = self._project(B)
+        total = traces[0]
+        turned = _outstanding(gram(B), to_numpy(gram(projected)), total, rows, inputs)
+        if not turned.shape[1]:
+            return
+        self._leading = linear(B, turned)
+        self._rows = linear(projected, turned.astype(projected.dtype))
 
     def _signs(self, rows: int, count: int) -> NDArray[np.float64]:
         return self._random.choice([-1.0, 1.0], (rows, count))
@@ -260,9 +292,9 @@ class SharedInputs:
             parts = [] if self._leading is None else [self._leading]
             rows = [] if self._rows is None else [self._rows]
             if self.by_targets:
-                for directions, projected in self._target_directions(kept):
-                    parts.append(directions)
-                    rows.append(projected)
+                directions, projected = self._target_components(kept)
+                parts.append(directions)
+                rows.append(projected)
             B = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
             components = self._components(B)
             count, bias = B.shape[1], self._net.bias
@@ -274,10 +306,30 @@ class SharedInputs:
             X = rows[0] if len(rows) == 1 else _side_by_side(rows)
         return self._samples._replace(X=X), reduced
 
-    def _target_directions(
-        self, kept: NDArray[np.bool_]
-    ) -> list[tuple[NDArray[np.float64], Array]]:
-        """Return directions of the targets of the kept rows, and all rows in terms of them, level by level.
+    def _target_components(self, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Array]:
+        """Return directions of the targets of the kept rows, and all rows in terms of them.
+
+        Beside leading directions, the components of a kept row are those of directions that its own target did not
+        enter. Like those of new rows, they do not tell its target: else the network would learn nothing else. If there
+        are no leading directions, there is nothing else to learn.
+        """
+        B, P = self._target_directions(kept)
+        if self._leading is None:
+            return B, P
+        projected = to_numpy(P).copy()
+        for part in self._parts:
+            own, others = part[kept[part]], kept.copy()
+            others[own] = False
+            if not len(own) or not others.any():
+                continue
+            key = others.tobytes()
+            if key not in self._cross_fitted:
+                self._cross_fitted[key] = to_numpy(self._target_directions(others)[1])
+            projected[own] = self._cross_fitted[key][own]
+        return B, to_device_of(P, projected)
+
+    def _target_directions(self, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Array]:
+        """Return directions of the targets of the kept rows, and all rows in terms of them.
 
         They are those of partial least squares: the span of AᵀT, AᵀAAᵀT … contains the ridge regressions of T. Where
         there is a Gram matrix, the second is a ridge regression itself.
@@ -285,8 +337,8 @@ class SharedInputs:
         shares = kept.astype(np.float64)
         if self._samples.sample_weight is not None:
             shares *= to_numpy(self._samples.sample_weight)
-        found: list[tuple[NDArray[np.float64], Array]] = []
-        others = [] if self._leading is None else [self._leading]
+        found = [] if self._leading is None else [self._leading]
+        projected: list[Array] = []
         D, B = self._few_targets, np.empty((0, 0))
         for level in range(LEVELS):
             if level and self._gram is not None:
@@ -294,11 +346,10 @@ class SharedInputs:
             else:
                 D = D - np.einsum("i,ij->j", shares, D) / shares.sum()
                 B = _normalized(self._pull_back(D * shares[:, np.newaxis]))
-            new = _beside(np.concatenate(others, axis=1), B) if others else B
-            others.append(new)
-            found.append((new, self._project(new)))
-            D = to_numpy(found[-1][1]).astype(np.float64)
-        return found
+            found.append(_beside(np.concatenate(found, axis=1), B) if found else B)
+            projected.append(self._project(found[-1]))
+            D = to_numpy(projected[-1]).astype(np.float64)
+        return np.concatenate(found[-LEVELS:], axis=1), _side_by_side(projected)
 
     @cached_property
     def _few_targets(self) -> NDArray[np.float64]:
@@ -353,6 +404,36 @@ def _beside(others: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.f
     left = B - linear(others, solve(gram(others), cross(others, B), eps=1e-9))
     sizes = np.sqrt(np.einsum("ij,ij->j", left, left))
     return np.where(sizes > LEAST_SIZE, left / np.where(sizes > 0, sizes, 1.0), 0.0)
+
+
+def _outstanding(
+    metric: NDArray[np.float64],
+    small: NDArray[np.float64],
+    total: float,
+    rows: int,
+    inputs: int,
+) -> NDArray[np.float64]:
+    """Return combinations of directions, orthonormal, whose eigenvalues are above those of independent columns.
+
+    Parameters
+    ----------
+    metric, small : array
+        BᵀB and BᵀAᵀAB for directions B.
+    total : float
+        The sum of all eigenvalues of AᵀA.
+    rows, inputs : int
+        The shape of A.
+    """
+    sizes, axes = np.linalg.eigh(metric)
+    kept = sizes > LEAST_SIZE * sizes[-1]
+    axes = axes[:, kept] / np.sqrt(sizes[kept])
+    eigenvalues, turn = np.linalg.eigh(cross(axes, linear(small, axes)))
+    eigenvalues, turn = eigenvalues[::-1], turn[:, ::-1]
+    # The largest eigenvalue of independent columns, by the law of Marchenko and Pastur, if they were what is left.
+    edge = (np.sqrt(rows) + np.sqrt(inputs)) ** 2 / (rows * inputs)
+    left = total - np.cumsum(eigenvalues)
+    count = int(np.argmin([*(eigenvalues > edge * left), False]))
+    return linear(axes, np.ascontiguousarray(turn[:, :count]))
 
 
 def _side_by_side(parts: list[Array]) -> Array:
