@@ -157,7 +157,8 @@ def fit_committee(
             context.step(None)
         context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)
-        members = [corrected.apply(member) for member in members]
+        for number, member in enumerate(members):
+            members[number] = corrected.apply(member)
         outputs = outputs * corrected.factors + corrected.shifts
         report = context.finish(f"{len(nets)} networks are trained")
         errors: tuple[NDArray[np.float64], ...] = ()

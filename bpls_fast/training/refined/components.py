@@ -84,7 +84,7 @@ class Components(NamedTuple):
     def whole(self, inner: Network, net: Network) -> Network:
         """Return the network on inputs, like `net`, that is equal to `inner` on their components."""
         first, *others = inner.weights
-        return net.with_weights([linear(self.M, first), *others])
+        return net.owning([linear(self.M, first), *(W.copy() for W in others)])
 
 
 def leading_components(

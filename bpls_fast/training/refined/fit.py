@@ -57,8 +57,8 @@ def fit_refined(
     net : Network
         Trained in place. It stays as it was if the call raises.
     X : (d, inputs) array of uint8, float32 or float64, or RowSource
-        The data; a `RowSource` is read into memory first. Bytes are read as they are. Many columns of many rows are
-        reduced to components: see docs/refined.md.
+        The data; a `RowSource` is read into memory first. Bytes are read as they are. Many columns are reduced to
+        components: see docs/refined.md.
     Y : (d,) array of labels, or (d, outputs) array of numbers
         A vector holds labels if the network has several outputs, or softmax outputs.
     max_passes : float, optional
