@@ -61,8 +61,7 @@ def joined_network(networks: Sequence[Network]) -> Network:
     joined = copy.copy(first)
     hidden = [W.shape[1] for W in weights[:-1]]
     joined.layer_sizes = (first.layer_sizes[0], *hidden, first.layer_sizes[-1])
-    joined.weights = weights
-    return joined
+    return joined.owning(weights)
 
 
 def check_joinable(networks: Sequence[Network]) -> None:

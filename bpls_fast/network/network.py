@@ -164,16 +164,19 @@ class Network(FormatMethods):
 
     @weights.setter
     def weights(self, weights: list[NDArray[np.float64]]) -> None:
-        given = [np.array(W, dtype=np.float64) for W in weights]
-        shapes = [W.shape for W in given]
+        self._take_weights([np.array(W, dtype=np.float64) for W in weights])
+
+    def _take_weights(self, weights: list[NDArray[np.float64]]) -> None:
+        """Check shapes and values of weights and take them without a copy."""
+        shapes = [W.shape for W in weights]
         if shapes != self.weight_shapes:
             raise ValueError(f"weights have shapes {shapes}; expected {self.weight_shapes}")
-        for layer, W in enumerate(given):
+        for layer, W in enumerate(weights):
             if not np.isfinite(W).all():
                 raise NonFiniteError(
                     f"weights[{layer}] holds NaN or infinity; expected finite numbers"
                 )
-        self._weights = given
+        self._weights = weights
 
     def with_weights(self, weights: Sequence[NDArray[np.float64]]) -> Network:
         """Return a copy of this network with other weights."""
@@ -186,6 +189,12 @@ class Network(FormatMethods):
         other = copy.copy(self)
         output = self.activations[-1]
         other.activations = checked_activations(activation, output, self.layer_sizes)
+        return other
+
+    def owning(self, weights: Sequence[NDArray[np.float64]]) -> Network:
+        """Return a copy of this network with other weights, which are not copied: nobody else may change them."""
+        other = copy.copy(self)
+        other._take_weights(list(weights))
         return other
 
     def forward(self, X: ArrayLike) -> NDArray[Any]:

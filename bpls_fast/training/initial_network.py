@@ -45,7 +45,7 @@ def random_start(
     Parameters
     ----------
     nets : sequence of Network
-        A network, or the members of a committee. Their weights are uniform between -1 and 1; they are replaced.
+        A network, or the members of a committee. Their weights are uniform between -1 and 1; they are changed in place.
     X : (d, inputs) array of uint8, float32 or float64
     sample_weight : (d,) array, optional
     spread : float
@@ -60,11 +60,12 @@ def random_start(
         largest = offset_limit(X.dtype, sample_weight is not None)
         offset = np.where(varies & (np.abs(mean) > largest * deviation), mean, 0.0)
     for net in nets:
-        first, *others = (W * (spread * np.sqrt(3 / len(W))) for W in net.weights)
+        first, *_ = weights = net.weights
+        for W in weights:
+            W *= spread * np.sqrt(3 / len(W))
         if X.dtype != np.uint8:
             first[:-1] /= np.where(varies, deviation, np.inf)[:, np.newaxis]
             first[-1] -= (mean - offset) @ first[:-1]
-        net.weights = [first, *others]
     return Start(nets[0], shifted(X, offset), offset, seed, others=tuple(nets[1:]))
 
 

@@ -13,8 +13,8 @@ from bpls_fast.training.data import Array
 
 __all__ = ["OutputScale", "moments"]
 
-BLOCK_ROWS = 512
-"""Rows that are converted to float64 at a time."""
+BLOCK_ROWS, BLOCK_NUMBERS = 512, 1 << 17
+"""Rows, and numbers, that are converted to float64 at a time."""
 
 ROUNDING = 1e-12
 """A standard deviation below this share of the mean is rounding: the column is constant."""
@@ -25,10 +25,11 @@ def moments(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the means and the standard deviations of the columns in float64."""
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
+    rows = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // X.shape[1]))
 
     def blocks() -> Iterator[tuple[Array, Array]]:
-        for begin in range(0, len(X), BLOCK_ROWS):
-            part = slice(begin, begin + BLOCK_ROWS)
+        for begin in range(0, len(X), rows):
+            part = slice(begin, begin + rows)
             yield weights[part], X[part].astype(np.float64)
 
     # einsum, not @: the threads that BLAS starts for a product keep spinning and slow down our own.

@@ -41,12 +41,12 @@ class Correction(NamedTuple):
     shifts: NDArray[np.float64]
 
     def apply(self, network: Network) -> Network:
-        """Return a network with corrected outputs."""
+        """Return a network with corrected outputs, which shares the weights of the hidden layers."""
         *hidden, output = network.weights
         output = output * self.factors
         if network.bias:
             output[-1] += self.shifts
-        return network.with_weights([*hidden, output])
+        return network.owning([*hidden, output])
 
 
 def correction(network: Network, outputs: Array, samples: Samples) -> Correction:

@@ -6,6 +6,7 @@ every row trains all networks but one.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,14 +21,8 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import RowSource
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
-from bpls_fast.training.refined.selection import (
-    MEMBERS_SHARE,
-    Part,
-    candidates,
-    choose,
-    folds,
-    without,
-)
+from bpls_fast.training.refined.selection import MEMBERS_SHARE, Part, candidates, choose, folds
+from bpls_fast.training.refined.shared_inputs import SharedInputs
 from bpls_fast.training.refined.sweeps import LOSSES, Setting, check_loss
 from bpls_fast.training.report import FitReport
 
@@ -139,12 +134,13 @@ def fit_committee(
         phases=PHASES,
     ) as context:
         parts = folds(samples, len(nets), random)
+        inputs = SharedInputs(first, samples, context, parts, standardize=standardize, seed=seed)
         members: list[Network] = []
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
         for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):
-            begin = net.with_weights(net.weights)
+            begin = copy.copy(net)
             begin.input_scale, begin.classes = net.scale_of(samples.X), classes
-            part = Part(begin, without(samples, fold), samples.take(fold), seed + number)
+            part = Part(begin, *inputs.without(fold), seed + number)
             setting, member, outputs[fold] = _trained_member(part, settings, plan, context)
             del part  # its rows that are held out are a copy
             settings = [setting]
@@ -152,7 +148,8 @@ def fit_committee(
             context.step(None)
         context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)
-        members = [corrected.apply(member) for member in members]
+        for number, member in enumerate(members):
+            members[number] = corrected.apply(member)
         outputs = outputs * corrected.factors + corrected.shifts
         report = context.finish(f"{len(nets)} networks are trained")
         errors: tuple[NDArray[np.float64], ...] = ()
@@ -166,13 +163,14 @@ def _trained_member(
     part: Part, settings: Sequence[Setting], plan: Plan, context: FitContext
 ) -> tuple[Setting, Network, NDArray[np.float64]]:
     """Return the setting of a member, the member, and its outputs for the rows that are held out."""
-    setting, fits = choose([part], settings, plan, context, MEMBERS_SHARE)
-    fit = fits[0] if fits else _fit_without_choice(part, setting, plan, context)
+    setting, fit = choose(part, settings, plan, context, MEMBERS_SHARE)
+    if fit is None:
+        fit = _fit_without_choice(part, setting, plan, context)
     report, of_member = context.report, fit.context.report
     report.iterations, report.best = of_member.iterations, of_member.best
     report.rows, report.loss = of_member.rows, of_member.loss
     with context.phase("forward"):
-        outputs = to_numpy(fit.best.decision(part.held.X))
+        outputs = to_numpy(fit.decision(part.held))
     return setting, fit.best, outputs
 
 
@@ -185,7 +183,7 @@ def _fit_without_choice(
         net = net.with_activation(setting.activation)
     member = FitContext("member", setting.eps, backend=context.backend, phases=PHASES)
     random = np.random.default_rng(part.seed)
-    fit = RefinedFit(net, part.samples, None, setting, plan, member, random)
+    fit = RefinedFit(net, part.samples, None, setting, plan, member, random, reduced=part.reduced)
     fit.run()
     context.add_times(member)
     return fit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bpls_fast.kernels import cross, gram, linear, linear_bytes, solve
 from bpls_fast.network import Network
-from bpls_fast.training.data import Array, float_of
+from bpls_fast.training.data import Array, Weights, float_of
 
 __all__ = ["Components", "leading_components", "variance"]
 
@@ -37,7 +37,8 @@ MOST_COLUMNS = 65_536
 class Components(NamedTuple):
     """A map M from inputs to components: weights V of the components are weights M V of the inputs.
 
-    Both include the ones of a bias. For bytes, M without the ones is `units` times `integers`, column by column.
+    Both include the ones of a bias; what the last row of M adds to components is an offset. For bytes, M without the
+    ones is `units` times `integers`, column by column.
     """
 
     M: NDArray[np.float64]
@@ -48,11 +49,16 @@ class Components(NamedTuple):
     def rows(self, X: Array, scale: float) -> Array:
         """Return the components of rows whose inputs are scale·X."""
         inputs, count = (size - self.bias for size in self.M.shape)
+        dtype, offset = float_of(X), self.M[inputs:, :count]
         in_place = isinstance(X, np.ndarray) and X.strides[1] == 1 and inputs <= MOST_COLUMNS
         if self.integers is not None and self.units is not None and in_place:
             factors = (scale * self.units).astype(np.float32)
-            return linear_bytes(X, self.integers, factors)
-        return linear(X, (scale * self.M[:inputs, :count]).astype(float_of(X)))
+            P = linear_bytes(X, self.integers, factors)
+            return np.add(P, offset.astype(dtype), out=P) if offset.any() else P
+        W = scale * self.M[:inputs, :count]
+        if offset.any():
+            W = np.concatenate([W, offset])
+        return linear(X, W.astype(dtype), bias=bool(offset.any()))
 
     def network(self, net: Network, G: NDArray[np.float64]) -> tuple[Network, NDArray[np.float64]]:
         """Return a network on components and their Gram matrix MᵀGM.
@@ -60,21 +66,25 @@ class Components(NamedTuple):
         Its first layer is the closest to that of `net` over inputs with XᵀX = G.
         """
         first, *others = net.weights
-        inner = copy.copy(net)
-        inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
-        inner.input_scale, inner.input_limits = 1.0, None
         GM = linear(G, self.M)
         small = cross(self.M, GM)
         # The scales of inputs and ones may be far apart.
         scale = 1 / np.sqrt(np.where(small.diagonal() > 0, small.diagonal(), 1.0))[:, np.newaxis]
         closest = scale * solve(small * scale * scale.T, scale * cross(GM, first), eps=1e-9)
-        inner.weights = [closest, *others]
-        return inner, small
+        return self.inner(net, [closest, *others]), small
+
+    def inner(self, net: Network, weights: Weights) -> Network:
+        """Return a network like `net`, but on components, with these weights."""
+        inner = copy.copy(net)
+        inner.layer_sizes = (self.M.shape[1] - self.bias, *net.layer_sizes[1:])
+        inner.input_scale, inner.input_limits = 1.0, None
+        inner.weights = weights
+        return inner
 
     def whole(self, inner: Network, net: Network) -> Network:
         """Return the network on inputs, like `net`, that is equal to `inner` on their components."""
         first, *others = inner.weights
-        return net.with_weights([linear(self.M, first), *others])
+        return net.owning([linear(self.M, first), *(W.copy() for W in others)])
 
 
 def leading_components(

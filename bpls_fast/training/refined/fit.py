@@ -26,8 +26,8 @@ from bpls_fast.training.refined.selection import (
     choose,
     folds,
     length_is_found,
-    without,
 )
+from bpls_fast.training.refined.shared_inputs import SharedInputs
 from bpls_fast.training.refined.sweeps import AUTO, check_loss, check_setting, given_setting
 from bpls_fast.training.report import FitReport
 
@@ -65,8 +65,8 @@ def fit_refined(
     net : Network
         Trained in place. It stays as it was if the call raises.
     X : (d, inputs) array of uint8, float32 or float64, or RowSource
-        The data; a `RowSource` is read into memory first. Bytes are read as they are. Many columns of many rows are
-        reduced to components: see docs/refined.md.
+        The data; a `RowSource` is read into memory first. Bytes are read as they are. Many columns are reduced to
+        components: see docs/refined.md.
     Y : (d,) array of labels, or (d, outputs) array of numbers
         A vector holds labels if the network has several outputs, or softmax outputs.
     max_passes : float, optional
@@ -178,17 +178,30 @@ def fit_refined(
         with context.phase("start"):
             samples, held = hold_out(samples, validation_fraction, random)
         setting, corrected = settings[-1], None
-        if loss == AUTO:
-            fold = folds(samples, FOLDS, random)[0]
-            part = Part(begin, without(samples, fold), samples.take(fold), seed)
-            setting, fits = choose([part], settings, plan, context)
-            for found in fits:
+        parts = folds(samples, FOLDS, random) if loss == AUTO else None
+        inputs = SharedInputs(
+            begin,
+            samples,
+            context,
+            parts,
+            standardize=standardize,
+            can_reduce=start == "scaled",
+            many_sweeps=loss == AUTO,
+            seed=seed,
+        )
+        if parts is not None:
+            part = Part(begin, *inputs.without(parts[0]), seed)
+            setting, found = choose(part, settings, plan, context)
+            if found is not None:
                 plan = length_is_found(plan, found.best_sweeps)._replace(max_passes=np.inf)
                 if found.chunks is None:  # a few rows more must not turn its sweeps into others
                     plan = plan._replace(chunk_rows=len(samples.X))
-                outputs = found.best.decision(part.held.X)
-                corrected = correction(begin, outputs, part.held)
-        fit = RefinedFit(begin, samples, held, setting, plan, context, random)
+                corrected = correction(begin, found.decision(part.held), part.held)
+            del part
+        samples, reduced = inputs.all_rows()
+        if held is not None and reduced is not None:
+            held = held._replace(X=reduced.components.rows(held.X, begin.scale_of(held.X)))
+        fit = RefinedFit(begin, samples, held, setting, plan, context, random, reduced=reduced)
         report = context.finish(fit.run())
         best = fit.best if corrected is None else corrected.apply(fit.best)
     net.weights, net.input_scale, net.classes = best.weights, best.input_scale, classes

@@ -13,6 +13,7 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Samples, float_of
 from bpls_fast.training.refined.chunks import TRIAL_SHARE
 from bpls_fast.training.refined.components import Components, leading_components, variance
+from bpls_fast.training.refined.shared_inputs import Reduced
 
 __all__ = ["NetworkInputs", "Ridge"]
 
@@ -45,6 +46,10 @@ class NetworkInputs:
     context : FitContext
     output_layer : bool
         Whether sweeps move the output layer, too; else there is nothing to learn about inputs that enter it.
+    reduced : Reduced, optional
+        The components that the rows are given in, where several fits share them.
+    outer : Network, optional
+        With them, the network on all inputs.
 
     Attributes
     ----------
@@ -59,18 +64,27 @@ class NetworkInputs:
     """
 
     def __init__(
-        self, net: Network, sample: Samples, context: FitContext, *, output_layer: bool
+        self,
+        net: Network,
+        sample: Samples,
+        context: FitContext,
+        *,
+        output_layer: bool,
+        reduced: Reduced | None = None,
+        outer: Network | None = None,
     ) -> None:
-        self.net = self._outer = net
+        self.net, self._outer = net, outer or net
         self.total = sample.total_weight()
         self.G: Array = np.empty((0, 0))
         self.ridge: Ridge | None = None
         self._context = context
-        self._components: Components | None = None
+        self._components = None if reduced is None else reduced.components
         if len(net.layer_sizes) > 2 or output_layer:
             with context.phase("gram"):
                 X, scale, weight = sample.X, net.scale_of(sample.X), sample.sample_weight
                 self.G = to_numpy(gram(X, bias=net.bias, scale=scale, sample_weight=weight))
+        if reduced is not None:
+            self.ridge = Ridge(context.eps * reduced.mean_square * self.total, reduced.metric)
 
     def reduce(
         self,

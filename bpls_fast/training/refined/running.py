@@ -17,6 +17,7 @@ from bpls_fast.training.refined.averaging import averaged, kept_share
 from bpls_fast.training.refined.chunks import DOUBLINGS, Chunks, chunk_sizes, first_chunk, sample
 from bpls_fast.training.refined.inputs import NetworkInputs
 from bpls_fast.training.refined.losses import CHUNK_RIDGE_SHARE
+from bpls_fast.training.refined.shared_inputs import Reduced
 from bpls_fast.training.refined.sweep import RefinedSweep
 from bpls_fast.training.refined.sweeps import Setting, new_sweep, start_weights
 from bpls_fast.training.stopping import (
@@ -70,6 +71,8 @@ class RefinedFit:
     random : numpy.random.Generator
     score : function of Samples and outputs
         The validation score, by default accuracy or R².
+    reduced : Reduced, optional
+        The components that the rows are given in; `net` is on all inputs.
 
     Attributes
     ----------
@@ -92,10 +95,13 @@ class RefinedFit:
         context: FitContext,
         random: np.random.Generator,
         score: Callable[[Samples, Array], float] = Samples.score,
+        reduced: Reduced | None = None,
     ) -> None:
         self.context, self.progress, self._score = context, Progress(), score
         self.goes_on = True
-        begin = net.with_weights(net.weights)
+        begin = net.with_weights(net.weights) if reduced is None else reduced.network(net)
+        if reduced is not None:
+            plan = plan._replace(standardize=False)  # components are in units that vary alike
         with context.phase("start"):
             few = sample(samples, random)
             if plan.start == "scaled":
@@ -111,9 +117,12 @@ class RefinedFit:
         if sizes is None:
             self.limits = Limits.over_all_rows(count, plan.max_sweeps)
         moves_output = setting.loss == "cross_entropy"
-        self.inputs = inputs = NetworkInputs(begin, few, context, output_layer=moves_output)
+        self.inputs = inputs = NetworkInputs(
+            begin, few, context, output_layer=moves_output, reduced=reduced, outer=net
+        )
         del few
-        if planned is not None and plan.start == "scaled" and not plan.standardize:
+        can_reduce = reduced is None and plan.start == "scaled" and not plan.standardize
+        if planned is not None and can_reduce:
             samples, held = inputs.reduce(self.limits.plan(planned), samples, held, random)
         self.rules = stagnation_rules(
             over_chunks=sizes is not None,
@@ -141,6 +150,11 @@ class RefinedFit:
     def best(self) -> Network:
         """The network with the best validation score, or the latest; on all inputs."""
         return self.inputs.on_all_inputs(self._best)
+
+    def decision(self, samples: Samples) -> Array:
+        """Return the outputs before their activation of the best network, for rows as the fit is given them."""
+        given = samples.X.shape[1] == self._best.layer_sizes[0]
+        return (self._best if given else self.best).decision(samples.X)
 
     @property
     def best_sweeps(self) -> int:

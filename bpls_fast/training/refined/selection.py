@@ -19,6 +19,7 @@ from bpls_fast.training.context import FitContext, TooLargeError
 from bpls_fast.training.data import MOST_REPETITIONS, Array, Samples
 from bpls_fast.training.refined.chunks import first_chunk
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
+from bpls_fast.training.refined.shared_inputs import Reduced
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
     "choose",
     "folds",
     "length_is_found",
-    "without",
 ]
 
 FOLDS = 4
@@ -68,27 +68,20 @@ OF_NUMBERS = (Setting("squared", 0.7), Setting("squared", 7.0))
 
 
 class Part(NamedTuple):
-    """Where a fit begins, the rows to train on, the rows that are held out, and the seed of the order of rows."""
+    """Where a fit begins, the rows to train on, those that are held out, their components if any, and a seed."""
 
     net: Network
     samples: Samples
     held: Samples
+    reduced: Reduced | None
     seed: int
 
 
 class Choice(NamedTuple):
-    """What was chosen.
-
-    Attributes
-    ----------
-    setting : Setting
-        The setting with the best score.
-    fits : tuple of RefinedFit
-        Its fit of each part, which has the best number of sweeps; none if there were too few rows to hold some out.
-    """
+    """The setting with the best score, and its fit; None if there were too few rows to hold some out."""
 
     setting: Setting
-    fits: tuple[RefinedFit, ...] = ()
+    fit: RefinedFit | None = None
 
 
 def candidates(
@@ -165,26 +158,18 @@ def row_hashes(X: Array, random: np.random.Generator) -> NDArray[np.uint64]:
     return found
 
 
-def without(samples: Samples, fold: NDArray[np.intp]) -> Samples:
-    """Return the rows that are not in a fold, without a copy of them."""
-    kept = np.ones(len(samples.X), bool)
-    kept[fold] = False
-    return samples._replace(rows=np.flatnonzero(kept))
-
-
 def choose(
-    parts: Sequence[Part],
+    part: Part,
     settings: Sequence[Setting],
     plan: Plan,
     context: FitContext,
     share: float = 1.0,
 ) -> Choice:
-    """Choose a setting by the scores of held-out rows, and a number of sweeps for each part of the data.
+    """Choose a setting and a number of sweeps by the scores of held-out rows.
 
     Parameters
     ----------
-    parts : sequence of Part
-        Every candidate is trained on each; its score is the mean over them.
+    part : Part
     settings : sequence of Setting
         The candidates.
     plan : Plan
@@ -194,87 +179,72 @@ def choose(
     share : float
         The share of MOST_ROWS that the sweeps of a fit see, unless `plan` limits its sweeps.
     """
-    if sum(part.planned_rows() for part in (parts[0].samples, parts[0].held)) < FEWEST_ROWS:
+    if part.samples.planned_rows() + part.held.planned_rows() < FEWEST_ROWS:
         return Choice(settings[-1])
-    races = [Race(parts, setting, plan, context, share) for setting in settings]
-    left = races
+    candidates = [Candidate(part, setting, plan, context, share) for setting in settings]
+    left = candidates
     for rung in RUNGS:
-        for race in left:
-            race.run(rung)
-        if not any(race.has_begun for race in races):
-            raise next(race.failure for race in races if race.failure is not None)
-        left = sorted(left, key=lambda race: race.score, reverse=True)[: -(-len(left) // 2)]
-        if len(left) == 1 and left[0].has_ended(rung):
+        for candidate in left:
+            candidate.run(rung)
+        failures = [candidate.failure for candidate in candidates]
+        if all(failures):
+            raise next(failure for failure in failures if failure is not None)
+        left = sorted(left, key=lambda candidate: candidate.score, reverse=True)
+        left = left[: -(-len(left) // 2)]
+        if len(left) == 1 and not left[0].fit.goes_on:
             break
     best = left[0]
-    for race in races:
-        for fit in race.fits:
-            context.add_times(fit.context)
-    others = sorted((race for race in races if race is not best), key=lambda race: race.score)
-    context.report.trials += [race.describe() for race in (*others, best)]
+    for candidate in candidates:
+        context.add_times(candidate.fit.context)
+    others = (candidate for candidate in candidates if candidate is not best)
+    ordered = [*sorted(others, key=lambda candidate: candidate.score), best]
+    context.report.trials += [candidate.describe() for candidate in ordered]
     context.use_ridge(best.setting.eps)
-    return Choice(best.setting, tuple(best.fits))
+    return Choice(best.setting, best.fit)
 
 
-class Race:
-    """A candidate: its fits of all parts."""
+class Candidate:
+    """A setting, and its fit of a part of the data."""
 
     def __init__(
-        self,
-        parts: Sequence[Part],
-        setting: Setting,
-        plan: Plan,
-        context: FitContext,
-        share: float,
+        self, part: Part, setting: Setting, plan: Plan, context: FitContext, share: float
     ) -> None:
-        self.setting, self.fits = setting, list[RefinedFit]()
-        self.failure: Exception | None = None
-        most_rows = round(share * MOST_ROWS[setting.loss])
-        for net, samples, held, seed in parts:
-            if setting.activation is not None:
-                net = net.with_activation(setting.activation)
-            most = plan.max_sweeps or min(RUNGS[-1], most_rows // first_chunk(net, setting.loss))
-            longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
-            trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
-            random = np.random.default_rng(seed)
-            fit = RefinedFit(net, samples, held, setting, longest, trial, random, _score)
-            self.fits.append(fit)
+        self.setting = setting
+        self.failure: Exception | None = None  # of the first sweep
+        net, most_rows = part.net, round(share * MOST_ROWS[setting.loss])
+        if setting.activation is not None:
+            net = net.with_activation(setting.activation)
+        most = plan.max_sweeps or min(RUNGS[-1], most_rows // first_chunk(net, setting.loss))
+        longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
+        trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
+        random = np.random.default_rng(part.seed)
+        self.fit = RefinedFit(
+            net, part.samples, part.held, setting, longest, trial, random, _score, part.reduced
+        )
 
     @property
     def score(self) -> float:
-        """The mean of the best scores."""
-        return float(np.mean([fit.best_score for fit in self.fits]))
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a first sweep did not fail."""
-        return any(fit.progress.sweeps for fit in self.fits)
-
-    def has_ended(self, rung: int) -> bool:
-        """Return whether no fit makes more sweeps than so many."""
-        return all(fit.progress.sweeps < rung or not fit.goes_on for fit in self.fits)
+        """The best score."""
+        return self.fit.best_score
 
     def run(self, sweeps: int) -> None:
-        """Let every fit that has not ended make so many sweeps in all."""
-        for fit in self.fits:
-            if fit.goes_on:
-                try:
-                    fit.run(sweeps)
-                except (TooLargeError, np.linalg.LinAlgError) as error:  # in its first sweep
-                    self.failure = error
-                fit.release_chunk()
+        """Make so many sweeps in all, unless the fit has ended."""
+        if not self.fit.goes_on or self.failure is not None:
+            return
+        try:
+            self.fit.run(sweeps)
+        except (TooLargeError, np.linalg.LinAlgError) as error:
+            self.failure = error
+        self.fit.release_chunk()
 
     def describe(self) -> str:
         """Return the setting, its score and its sweeps in words."""
         loss, eps, _, decay, activation = self.setting
         more = "" if decay is None else f", decay {decay:g}"
         more += "" if activation is None else f", {activation}"
-        best, all_sweeps = (
-            "/".join(str(count) for count in counts)
-            for counts in zip(*((f.best_sweeps, f.progress.sweeps) for f in self.fits), strict=True)
-        )
         return (
-            f"{loss}, eps {eps:g}{more}: score {self.score:.4f} after {best} sweeps of {all_sweeps}"
+            f"{loss}, eps {eps:g}{more}: score {self.score:.4f} "
+            f"after {self.fit.best_sweeps} sweeps of {self.fit.progress.sweeps}"
         )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bpls_fast as bf
+import bpls_fast.training.refined.shared_inputs as shared_inputs
 import bpls_fast.training.solvers as solvers
 from bpls_fast.cuda import array, runtime
 from bpls_fast.cuda.array import Array, HostRows, asarray
@@ -177,6 +178,26 @@ def test_what_is_found_from_the_data_is_what_the_cpu_finds():
     )
     assert_same_network(on_gpu.network, on_cpu.network, np.float64)
     np.testing.assert_allclose(on_gpu.out_of_fold, on_cpu.out_of_fold, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_components_that_fits_share_are_what_the_cpu_finds(columns, monkeypatch):
+    monkeypatch.setattr(shared_inputs, "NARROW", 8)
+    monkeypatch.setattr(shared_inputs, "MANY_COLUMNS", 50)
+    monkeypatch.setattr(shared_inputs, "GRAM_PASSES", 0)
+    random = np.random.default_rng(0)
+    hidden = random.normal(size=(48, 2))
+    X = hidden @ random.normal(size=(2, columns)) + 0.01 * random.normal(size=(48, columns))
+    labels = (hidden[:, 0] > 0).astype(int)
+
+    def nets():
+        return [bf.Network([columns, 4, 2], activation="tanh", seed=seed) for seed in range(3)]
+
+    on_gpu, on_cpu = (
+        fit_committee(nets(), X, labels, max_sweeps=2, standardize=True, backend=backend)
+        for backend in ("cuda", "cpu")
+    )
+    np.testing.assert_allclose(on_gpu.out_of_fold, on_cpu.out_of_fold, rtol=1e-5, atol=1e-6)
 
 
 def test_refined_sweeps_fit_numbers_and_networks_without_hidden_layers():

@@ -7,7 +7,8 @@ import bpls_fast as bf
 from bpls_fast.training.data import Samples
 from bpls_fast.training.refined.committee import fit_committee
 from bpls_fast.training.refined.cross_entropy import CrossEntropySweep
-from bpls_fast.training.refined.selection import FEWEST_ROWS, RUNGS, candidates, folds, without
+from bpls_fast.training.refined.selection import FEWEST_ROWS, RUNGS, candidates, folds
+from bpls_fast.training.refined.shared_inputs import without
 from bpls_fast.training.refined.sweep import RefinedSweep
 from tests.support.reference import same_bits
 from tests.support.required import real_table
