@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..tables import Result, load, main, summary
+from ..tables import Result, by_table, load, main, summary
 
 pytest.importorskip("sklearn", reason="the contenders need scikit-learn")
 
@@ -38,6 +38,9 @@ def test_a_summary_has_means_and_compares_with_the_first_contender() -> None:
     *_, mlp, ours = summary(results).splitlines()
     assert mlp == "| MLP | 2 | 0.8500 | 0.400 | 0% | 0% | 3.0 |"
     assert ours == "| ours | 2 | 0.8500 | 0.300 | 50% | 50% | 0.8 |"
+    *_, one, two = by_table(results).splitlines()
+    assert one == "| one | 0.900 (1.00 s) | **0.950** (0.50 s) |"
+    assert two == "| two | **0.800** (2.00 s) | 0.750 (0.25 s) |"
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -49,7 +52,7 @@ def test_every_contender_runs_on_labels_numbers_and_bytes(
     write(tmp_path, "bytes", X=arrays["X"].clip(0, 9).astype(np.uint8))
     main(["--data", str(tmp_path)])
     output = capsys.readouterr().out
-    assert output.count("| default |") == 2
-    assert output.count("4 networks |") == 4
+    assert output.count("| bpls_fast |") == 4
+    assert output.count("| numbers |") == 1
     main(["--data", str(tmp_path), "--only", "numbers"])
     assert "labels:" not in capsys.readouterr().out
