@@ -224,3 +224,15 @@ def test_weights_too_large_for_the_rows_are_refused():
     with pytest.raises(ValueError, match="W contains infinity"):
         net.forward(np.ones((1, 1), np.float32))
     assert net.forward(np.ones((1, 1))) == 2e39
+
+
+def test_a_network_that_owns_weights_checks_them_without_a_copy():
+    net = bf.Network([3, 4, 2], "tanh", seed=0)
+    weights = [W + 1 for W in net.weights]
+    other = net.owning(weights)
+    assert all(found is given for found, given in zip(other.weights, weights, strict=True))
+    assert net.weights[0] is not other.weights[0]
+    with pytest.raises(ValueError, match="shapes"):
+        net.owning(weights[:1])
+    with pytest.raises(bf.NonFiniteError, match="NaN"):
+        net.owning([weights[0], np.full_like(weights[1], np.nan)])

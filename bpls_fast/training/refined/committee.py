@@ -134,7 +134,9 @@ def fit_committee(
         phases=PHASES,
     ) as context:
         parts = folds(samples, len(nets), random)
-        inputs = SharedInputs(first, samples, context, parts, standardize=standardize, seed=seed)
+        inputs = SharedInputs(
+            first, samples, context, parts, standardize=standardize, expected=parts, seed=seed
+        )
         members: list[Network] = []
         outputs = np.empty((len(samples.X), first.layer_sizes[-1]))
         for number, (net, fold) in enumerate(zip(nets, parts, strict=True)):

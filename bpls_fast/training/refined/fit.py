@@ -185,6 +185,7 @@ def fit_refined(
             context,
             parts,
             standardize=standardize,
+            expected=() if parts is None else (parts[0], parts[0][:0]),
             can_reduce=start == "scaled",
             many_sweeps=loss == AUTO,
             seed=seed,

@@ -8,7 +8,7 @@ enter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.kernels import column_sums, cross, gram, linear, solve
-from bpls_fast.kernels.backend import backend_of, empty, to_device_of, to_numpy
+from bpls_fast.kernels.backend import to_device_of, to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Samples, float_of
 from bpls_fast.training.refined.chunks import sample
 from bpls_fast.training.refined.components import Components, leading_components
+from bpls_fast.training.refined.directions import beside, normalized, outstanding, side_by_side
 from bpls_fast.training.solvers import offset_limit
 
 __all__ = ["FoldRows", "Reduced", "SharedInputs", "without"]
@@ -57,14 +58,14 @@ PROBES, LEADING = 32, 128
 FLAT = 0.5
 """A spectrum is flat if its effective rank is above this share of that of independent columns."""
 
+PASS_COLUMNS = 128
+"""The most columns of directions of targets that one pass over the rows finds."""
+
 PARTS = 4
 """Parts of the rows, unless there are folds: directions of the targets for one part come from the others."""
 
 LARGEST_UNIT = 1e15
 """The largest standard deviation of a column, and the inverse of the smallest, that float32 has room for."""
-
-LEAST_SIZE = 1e-3
-"""What is left of a direction beside others, as a share of it, that is not rounding."""
 
 
 class Reduced(NamedTuple):
@@ -97,6 +98,13 @@ class Reduced(NamedTuple):
             directions = M[:inputs, :count] * self.variances[:, np.newaxis]
             V[:count] = solve(metric, cross(directions, first[:inputs]), eps=1e-9)
         return self.components.inner(net, [V, *net.weights[1:]])
+
+
+class Directions(NamedTuple):
+    """Directions of the inputs, and all rows in terms of them."""
+
+    B: NDArray[np.float64]
+    rows: Array
 
 
 class FoldRows(NamedTuple):
@@ -132,6 +140,8 @@ class SharedInputs:
         The folds of the rows: the numbers of the rows of each. By default they are PARTS random ones.
     standardize : bool
         Whether the fits treat the columns as if they were standardized.
+    expected : sequence of arrays
+        The folds that will be left out, empty where none is: what is found for all at once is found faster.
     can_reduce : bool
         Whether components are possible; else all inputs enter.
     many_sweeps : bool
@@ -147,6 +157,7 @@ class SharedInputs:
         parts: Sequence[NDArray[np.intp]] | None = None,
         *,
         standardize: bool,
+        expected: Sequence[NDArray[np.intp]] = (),
         can_reduce: bool = True,
         many_sweeps: bool = True,
         seed: int = 0,
@@ -162,7 +173,8 @@ class SharedInputs:
         if len(parts) == 2:  # a fold's complement has parts, too
             parts = [part[first::2] for part in parts for first in range(2)]
         self._parts = parts
-        self._cross_fitted: dict[bytes, Array] = {}
+        self._found: dict[bytes, Directions] = {}  # of the targets, by the kept rows
+        self._expected = [_is_kept(len(samples.X), fold) for fold in expected]
         self._share = LEAST_STANDARDIZED_SHARE if standardize else LEAST_SHARE
         self.by_targets = False
         """Whether components depend on the targets of the rows to train on."""
@@ -270,10 +282,10 @@ class SharedInputs:
         once = self._pull_back(self._signs(rows, count)) / (rows * self._mean_square)
         twice = to_numpy(self._project(once)).astype(np.float64)
         flat = solve(gram(twice), twice.T, eps=rows, relative=False).T
-        B = _normalized(self._pull_back(flat))
+        B = normalized(self._pull_back(flat))
         projected = self._project(B)
         total = traces[0]
-        turned = _outstanding(gram(B), to_numpy(gram(projected)), total, rows, inputs)
+        turned = outstanding(gram(B), to_numpy(gram(projected)), total, rows, inputs)
         if not turned.shape[1]:
             return
         self._leading = linear(B, turned)
@@ -303,53 +315,88 @@ class SharedInputs:
             metric[count:, count:] = 1.0
             variances = np.square(self._unit)
             reduced = Reduced(components, metric, self._mean_square, variances)
-            X = rows[0] if len(rows) == 1 else _side_by_side(rows)
+            X = rows[0] if len(rows) == 1 else side_by_side(rows)
         return self._samples._replace(X=X), reduced
 
-    def _target_components(self, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Array]:
+    def _target_components(self, kept: NDArray[np.bool_]) -> Directions:
         """Return directions of the targets of the kept rows, and all rows in terms of them.
 
         Beside leading directions, the components of a kept row are those of directions that its own target did not
         enter. Like those of new rows, they do not tell its target: else the network would learn nothing else. If there
         are no leading directions, there is nothing else to learn.
         """
-        B, P = self._target_directions(kept)
+        key = kept.tobytes()
+        if key not in self._found or not self._found[key].B.size:
+            self._find_target_directions([kept, *self._expected])
+        found = self._found[key]
         if self._leading is None:
-            return B, P
-        projected = to_numpy(P).copy()
+            return found
+        projected = to_numpy(found.rows).copy()
+        for part, others in self._cross_fits(kept):
+            projected[part] = to_numpy(self._found[others.tobytes()].rows)[part]
+        return found._replace(rows=to_device_of(found.rows, projected))
+
+    def _cross_fits(
+        self, kept: NDArray[np.bool_]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+        """Iterate over the parts of the kept rows, each with the other kept rows."""
         for part in self._parts:
             own, others = part[kept[part]], kept.copy()
             others[own] = False
-            if not len(own) or not others.any():
-                continue
-            key = others.tobytes()
-            if key not in self._cross_fitted:
-                self._cross_fitted[key] = to_numpy(self._target_directions(others)[1])
-            projected[own] = self._cross_fitted[key][own]
-        return B, to_device_of(P, projected)
+            if len(own) and others.any():
+                yield own, others
 
-    def _target_directions(self, kept: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Array]:
-        """Return directions of the targets of the kept rows, and all rows in terms of them.
+    def _find_target_directions(self, masks: list[NDArray[np.bool_]]) -> None:
+        """Find directions of the targets, and what cross-fitting needs, for several choices of the rows to keep."""
+        wanted = {mask.tobytes(): mask for mask in masks}
+        new = dict(wanted)
+        if self._leading is not None:
+            for mask in masks:
+                new.update((others.tobytes(), others) for _, others in self._cross_fits(mask))
+        keys, group = list(new), max(1, PASS_COLUMNS // self._few_targets.shape[1])
+        for first in range(0, len(keys), group):
+            some = keys[first : first + group]
+            found = self._target_directions([new[key] for key in some])
+            for key, directions in zip(some, found, strict=True):
+                # Of the others only the rows are used.
+                kept = directions.B if key in wanted else directions.B[:, :0]
+                self._found[key] = directions._replace(B=kept.copy())
+
+    def _target_directions(self, masks: list[NDArray[np.bool_]]) -> list[Directions]:
+        """Return directions of the targets of kept rows, and all rows in terms of them.
 
         They are those of partial least squares: the span of AᵀT, AᵀAAᵀT … contains the ridge regressions of T. Where
         there is a Gram matrix, the second is a ridge regression itself.
         """
-        shares = kept.astype(np.float64)
+        shares = np.stack(masks).astype(np.float64)
         if self._samples.sample_weight is not None:
             shares *= to_numpy(self._samples.sample_weight)
-        found = [] if self._leading is None else [self._leading]
-        projected: list[Array] = []
-        D, B = self._few_targets, np.empty((0, 0))
+        found: list[list[NDArray[np.float64]]] = [[] for _ in masks]
+        rows: list[list[Array]] = [[] for _ in masks]
+        leading = [] if self._leading is None else [self._leading]
+        T, together = [self._few_targets] * len(masks), np.empty((0, 0))
         for level in range(LEVELS):
             if level and self._gram is not None:
-                B = _normalized(solve(self._gram, B, eps=INVERSE_RIDGE))
+                together = solve(self._gram, together, eps=INVERSE_RIDGE)
             else:
-                D = D - np.einsum("i,ij->j", shares, D) / shares.sum()
-                B = _normalized(self._pull_back(D * shares[:, np.newaxis]))
-            found.append(_beside(np.concatenate(found, axis=1), B) if found else B)
-            projected.append(self._project(found[-1]))
-            D = to_numpy(projected[-1]).astype(np.float64)
-        return np.concatenate(found[-LEVELS:], axis=1), _side_by_side(projected)
+                D = [
+                    share[:, np.newaxis] * (t - np.einsum("i,ij->j", share, t) / share.sum())
+                    for share, t in zip(shares, T, strict=True)
+                ]
+                together = self._pull_back(np.concatenate(D, axis=1))
+            together = normalized(together)
+            for of_mask, B in zip(found, np.split(together, len(masks), axis=1), strict=True):
+                others = leading + of_mask
+                of_mask.append(beside(np.concatenate(others, axis=1), B) if others else B)
+            projected = self._project(np.concatenate([B[-1] for B in found], axis=1))
+            columns = projected.shape[1] // len(masks)
+            for number, of_mask in enumerate(rows):
+                of_mask.append(projected[:, number * columns : (number + 1) * columns])
+            T = [to_numpy(of_mask[-1]).astype(np.float64) for of_mask in rows]
+        return [
+            Directions(np.concatenate(B, axis=1), side_by_side(P))
+            for B, P in zip(found, rows, strict=True)
+        ]
 
     @cached_property
     def _few_targets(self) -> NDArray[np.float64]:
@@ -391,59 +438,3 @@ class SharedInputs:
         C -= np.outer(self._center, D.sum(axis=0))
         C *= self._inverse
         return C
-
-
-def _normalized(B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return columns of size 1, or 0."""
-    sizes = np.sqrt(np.einsum("ij,ij->j", B, B))
-    return B / np.where(sizes > 0, sizes, 1.0)
-
-
-def _beside(others: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what is left of columns of size 1 beside others, normalized; 0 where that is rounding."""
-    left = B - linear(others, solve(gram(others), cross(others, B), eps=1e-9))
-    sizes = np.sqrt(np.einsum("ij,ij->j", left, left))
-    return np.where(sizes > LEAST_SIZE, left / np.where(sizes > 0, sizes, 1.0), 0.0)
-
-
-def _outstanding(
-    metric: NDArray[np.float64],
-    small: NDArray[np.float64],
-    total: float,
-    rows: int,
-    inputs: int,
-) -> NDArray[np.float64]:
-    """Return combinations of directions, orthonormal, whose eigenvalues are above those of independent columns.
-
-    Parameters
-    ----------
-    metric, small : array
-        BᵀB and BᵀAᵀAB for directions B.
-    total : float
-        The sum of all eigenvalues of AᵀA.
-    rows, inputs : int
-        The shape of A.
-    """
-    sizes, axes = np.linalg.eigh(metric)
-    kept = sizes > LEAST_SIZE * sizes[-1]
-    axes = axes[:, kept] / np.sqrt(sizes[kept])
-    eigenvalues, turn = np.linalg.eigh(cross(axes, linear(small, axes)))
-    eigenvalues, turn = eigenvalues[::-1], turn[:, ::-1]
-    # The largest eigenvalue of independent columns, by the law of Marchenko and Pastur, if they were what is left.
-    edge = (np.sqrt(rows) + np.sqrt(inputs)) ** 2 / (rows * inputs)
-    left = total - np.cumsum(eigenvalues)
-    count = int(np.argmin([*(eigenvalues > edge * left), False]))
-    return linear(axes, np.ascontiguousarray(turn[:, :count]))
-
-
-def _side_by_side(parts: list[Array]) -> Array:
-    """Return the columns of all parts in one array, where the first of them is."""
-    first = parts[0]
-    whole: Array = empty(
-        (len(first), sum(p.shape[1] for p in parts)), first.dtype, backend_of(first)
-    )
-    column = 0
-    for part in parts:
-        whole[:, column : column + part.shape[1]] = part
-        column += part.shape[1]
-    return whole
