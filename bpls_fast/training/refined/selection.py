@@ -45,6 +45,9 @@ RUNGS = (12, 24, 48, 96, 192)
 MOST_ROWS = {"squared": 240_000, "cross_entropy": 480_000}
 """The most rows that the sweeps of one network see under each loss, counting a row each time."""
 
+FEW_SWEEPS, ROWS_PER_SWEEP = 48, 10
+"""The most sweeps over a small table, and the rows for each sweep beyond them: few rows are memorized soon."""
+
 MEMBERS_SHARE = 0.5
 """The share of them that the sweeps of a member of a committee see."""
 
@@ -211,10 +214,14 @@ class Candidate:
     ) -> None:
         self.setting = setting
         self.failure: Exception | None = None  # of the first sweep
-        net, most_rows = part.net, round(share * MOST_ROWS[setting.loss])
+        net, rows = part.net, part.samples.planned_rows()
         if setting.activation is not None:
             net = net.with_activation(setting.activation)
-        most = plan.max_sweeps or min(RUNGS[-1], most_rows // first_chunk(net, setting.loss))
+        most = plan.max_sweeps or min(
+            RUNGS[-1],
+            round(share * MOST_ROWS[setting.loss]) // first_chunk(net, setting.loss),
+            max(FEW_SWEEPS, rows // ROWS_PER_SWEEP),
+        )
         longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
         trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
         random = np.random.default_rng(part.seed)
