@@ -13,6 +13,8 @@ namespace {
 // Rows of the result that an item of work computes: a multiple of every level's tiles and vectors, whose sums with one
 // panel stay in the first cache.
 constexpr std::size_t strip_rows = 64;
+// A second thread, which also moves panels between caches, pays from so many times the multiply-adds of floats on.
+constexpr double integers_at_once = 8;
 // Rows of a result that is too large for the second cache.
 constexpr std::size_t large_result = 300;
 // The sums of a row with one panel, and room for a vector that begins with the panel's last column.
@@ -318,7 +320,9 @@ void multiply_directly(const DirectProduct& task, int n_threads) {
     const std::size_t height = task.left.width(), width = task.right.width();
     const double products =
         static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(task.rows);
-    const int threads = threads_for_work(n_threads, task.symmetric > 0 ? products / 2 : products);
+    const double work = products / (task.symmetric > 0 ? 2 : 1) /
+                        (task.product.integer_sums ? integers_at_once : 1);
+    const int threads = threads_for_work(n_threads, work);
     Packed packed(task);
     const std::size_t panels = packed.panels();
     const std::size_t share =
