@@ -27,7 +27,7 @@ constexpr std::size_t block = 24;          // rows that are factored at a time
 constexpr std::size_t outer_block = 240;   // rows that are updated with all rows above them at once
 constexpr std::size_t chunk_columns = 48;  // columns of a step
 // Steps wait for each other: a second thread pays only from this multiple of the usual work on.
-constexpr double waiting = 8;
+constexpr double waiting = 16;
 // The most unknowns of a system whose matrix is on the stack.
 constexpr std::size_t stack_unknowns = 64;
 static_assert(outer_block % block == 0 && outer_block <= kernels::block_rows);

@@ -207,7 +207,7 @@ int main() {
             for (const std::size_t m : {1, 15, 16, 17, 30}) residual_is_at_rounding_level(n, m, 2);
         residual_is_at_rounding_level(300, 130, 3);
         // Enough right-hand sides for a second thread.
-        for (const std::size_t m : {501, 502}) residual_is_at_rounding_level(64, m, 2);
+        for (const std::size_t m : {1013, 1014}) residual_is_at_rounding_level(64, m, 2);
         singular_system_names_its_pivot();
         every_pivot_that_fails_is_named();
         threads_agree_on_solutions_and_on_failures();
