@@ -43,7 +43,7 @@ MANY_SWEEPS = 10_000
 FEWEST_SWEEPS, ROWS_PER_SWEEP = 3, 100
 """Where each sweep sees all rows: the least number of sweeps, and the rows for each sweep; few are memorized soon."""
 
-FEWEST_TRIED = 24
+FEWEST_TRIED = 12
 """The least number of sweeps of a fit that looks for the best number of sweeps."""
 
 
