@@ -50,7 +50,12 @@ def test_every_contender_runs_on_labels_numbers_and_bytes(
     arrays = write(tmp_path, "labels")
     write(tmp_path, "numbers", y=arrays["X"][:, 0] * 2.0, task="regression")
     write(tmp_path, "bytes", X=arrays["X"].clip(0, 9).astype(np.uint8))
-    main(["--data", str(tmp_path)])
+    pytest.importorskip("matplotlib", reason="the picture is matplotlib's")
+    main(["--data", str(tmp_path), "--output", str(tmp_path)])
+    page = (tmp_path / "tables.md").read_text()
+    assert "## Classification" in page
+    assert "## Regression" in page
+    assert (tmp_path / "tables.png").stat().st_size > 1000
     output = capsys.readouterr().out
     assert output.count("| bpls_fast |") == 4
     assert output.count("| numbers |") == 1
