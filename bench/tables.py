@@ -196,7 +196,7 @@ PAGE = """# Tables of other people
 `python -m bench.tables --output docs` writes this page. Everybody is at the defaults, nothing is set but the seed:
 scikit-learn's MLP, histogram gradient boosting (up to {columns} columns) and a linear model (logistic regression,
 cross-validated ridge regression), our estimators, and ours with `n_networks=1`. Test rows are those of the official
-split, else 30 % of all; at most {most} rows are trained on; columns of floats are standardized for everybody. Scores are
+split, else 30 % of all; at most {most} rows are trained on; columns of floats are standardized for all. Scores are
 accuracy or R², which counts as {least} where it is lower. Ahead, and behind by more than {behind}, are shares of the
 tables, compared with the MLP. Times are CPU seconds of all fits, {threads}.
 
