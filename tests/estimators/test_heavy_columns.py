@@ -81,15 +81,18 @@ def test_the_method_of_the_paper_learns_from_heavy_tails(columns):
     scores = []
     for seed in range(3):
         X, y, x_test, y_test = table(columns, "logarithms", seed)
-        fitted = bf.BPLSRegressor(method="paper", random_state=seed).fit(X, y)
+        fitted = bf.BPLSRegressor((60,), method="paper", random_state=seed).fit(X, y)
         scores.append(fitted.score(x_test, y_test))
     assert min(scores) > LEAST[columns]
 
 
 def test_a_classifier_learns_from_heavy_tails():
-    X, y, x_test, y_test = table("lognormal", "logarithms", 0)
-    fitted = bf.BPLSClassifier(random_state=0).fit(X, y > 0)
-    assert fitted.score(x_test, y_test > 0) > 0.85
+    scores = []
+    for seed in range(4):
+        X, y, x_test, y_test = table("lognormal", "logarithms", seed)
+        fitted = bf.BPLSClassifier(random_state=0).fit(X, y > 0)
+        scores.append(fitted.score(x_test, y_test > 0))
+    assert np.mean(scores) > 0.82
 
 
 @each_estimator

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpls_fast.kernels import column_sums, cross, gram, linear, solve
-from bpls_fast.kernels.backend import to_device_of, to_numpy
+from bpls_fast.kernels.backend import backend_of, empty, to_device_of, to_numpy
 from bpls_fast.network import Network
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Samples, float_of
@@ -29,6 +29,9 @@ __all__ = ["FoldRows", "Reduced", "SharedInputs", "without"]
 
 NARROW = 64
 """Up to so many columns, all of them enter."""
+
+BLOCK_ROWS = 4096
+"""Rows whose components are computed at a time, where they are a part of a larger array."""
 
 LEAST_SHARE, LEAST_STANDARDIZED_SHARE = 1.0, 0.5
 """Leading directions have eigenvalues above this share of the mean of the Gram matrix's diagonal. In standardized
@@ -167,6 +170,9 @@ class SharedInputs:
         self._random = np.random.default_rng(seed)
         self._leading: Array | None = None  # directions, in units where all inputs vary alike
         self._rows: Array | None = None  # in terms of these
+        self._both: Array | None = (
+            None  # the same rows, and those in terms of directions of the targets
+        )
         self._gram: NDArray[np.float64] | None = None  # of the inputs in these units
         if parts is None:
             parts = np.array_split(np.random.default_rng(seed).permutation(len(samples.X)), PARTS)
@@ -186,8 +192,10 @@ class SharedInputs:
             if not self._find_units(few, standardize):
                 return
             if self._gram_is_affordable(len(few.X)):
-                if many_sweeps:
-                    self._find_leading(few, by_targets=standardize)
+                found = self._leading_of(few, standardize) if many_sweeps else None
+                del few  # a copy of some rows
+                if found is not None:
+                    self._use_leading(found, by_targets=standardize)
             elif not self._is_too_large(LEADING):
                 self.by_targets = True
                 self._sketch_leading()
@@ -198,12 +206,12 @@ class SharedInputs:
         return self.by_targets or self._leading is not None
 
     def without(self, fold: NDArray[np.intp]) -> FoldRows:
-        """Return the rows that are not in a fold and those in it."""
+        """Return the rows that are not in a fold and those in it, until the next call."""
         samples, reduced = self._reduced(_is_kept(len(self._samples.X), fold))
         return FoldRows(without(samples, fold), samples.take(fold), reduced)
 
     def all_rows(self) -> tuple[Samples, Reduced | None]:
-        """Return all rows."""
+        """Return all rows, until the next call."""
         return self._reduced(np.ones(len(self._samples.X), bool))
 
     # ---- units
@@ -251,8 +259,8 @@ class SharedInputs:
 
     # ---- leading directions
 
-    def _find_leading(self, few: Samples, by_targets: bool) -> None:
-        """Find the leading directions from a Gram matrix."""
+    def _leading_of(self, few: Samples, by_targets: bool) -> Components | None:
+        """Find the leading directions from a Gram matrix; keep it for directions of the targets."""
         X, weight = few.X, few.sample_weight
         G = to_numpy(gram(X, scale=self._scale, sample_weight=weight))
         G -= few.total_weight() * np.outer(self._center, self._center)
@@ -262,12 +270,20 @@ class SharedInputs:
         most = len(G) // 2 - by_targets * LEVELS * self._few_targets.shape[1]
         found = leading_components(G, False, least, 1, most, self._random, X.dtype)
         if found is None or self._is_too_large(len(G) // 2):
-            return
-        self._leading = found.M
-        self._rows = self._components(found.M, found).rows(self._samples.X, self._scale)
-        self.by_targets = by_targets
-        if by_targets:
-            self._gram = G
+            return None
+        self._gram = G if by_targets else None
+        return found
+
+    def _use_leading(self, found: Components, by_targets: bool) -> None:
+        """Compute the rows in terms of leading directions, next to room for those of the targets."""
+        self._leading, self.by_targets = found.M, by_targets
+        X, components, count = self._samples.X, self._components(found.M, found), found.M.shape[1]
+        columns = count + by_targets * LEVELS * self._few_targets.shape[1]
+        both: Array = empty((len(X), columns), float_of(X), backend_of(X))
+        for first in range(0, len(X), BLOCK_ROWS):
+            part = slice(first, first + BLOCK_ROWS)
+            both[part, :count] = components.rows(X[part], self._scale)
+        self._both, self._rows = both, both[:, :count]
 
     def _sketch_leading(self) -> None:
         """Find leading directions from products of the rows with random vectors, unless the spectrum is flat."""
@@ -315,8 +331,18 @@ class SharedInputs:
             metric[count:, count:] = 1.0
             variances = np.square(self._unit)
             reduced = Reduced(components, metric, self._mean_square, variances)
-            X = rows[0] if len(rows) == 1 else side_by_side(rows)
+            X = rows[0] if len(rows) == 1 else self._joined(*rows)
         return self._samples._replace(X=X), reduced
+
+    def _joined(self, leading: Array, of_targets: Array) -> Array:
+        """Return both kinds of components side by side, in memory that the next call writes to."""
+        count = leading.shape[1]
+        if self._both is None or self._both.shape[1] != count + of_targets.shape[1]:
+            self._both = side_by_side([leading, of_targets])
+            self._rows = self._both[:, :count]
+        else:
+            self._both[:, count:] = of_targets
+        return self._both
 
     def _target_components(self, kept: NDArray[np.bool_]) -> Directions:
         """Return directions of the targets of the kept rows, and all rows in terms of them.

@@ -73,7 +73,7 @@ def test_a_network_on_shared_components_is_one_on_the_inputs(columns, bias):
     inputs = SharedInputs(net, training_set(X, labels), context, standardize=True)
     held = np.arange(0, 300, 4)
     rows, tested, reduced = inputs.without(held)
-    assert len(rows.X) == 225
+    assert rows.row_count == 225
     inner = reduced.network(net)
     assert inner.layer_sizes[0] == tested.X.shape[1] < columns / 2
     outer = reduced.components.whole(inner, net)
@@ -222,8 +222,11 @@ def test_weights_of_rows_enter_the_directions_of_the_targets():
     wrong = np.concatenate([labels, 1 - labels])
     weight = np.repeat([1.0, 1e-6], 300)
     net = bf.BPLSClassifier((20,), "tanh", loss="auto", random_state=0)
-    net.fit(np.concatenate([X, X]), wrong, sample_weight=weight)
-    assert net.score(X, labels) > 0.8
+    scores = [
+        net.fit(np.concatenate([X, X]), wrong, sample_weight=of_rows).score(X, labels)
+        for of_rows in (weight, None)
+    ]
+    assert scores[0] > scores[1] + 0.15
 
 
 @pytest.mark.parametrize("kind", [0, 1])
