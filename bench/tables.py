@@ -185,7 +185,7 @@ def draw(results: dict[bool, dict[str, dict[str, Result]]], path: Path) -> None:
         axis.set_xlabel(
             "R² less that of the MLP" if is_regression else "accuracy less that of the MLP"
         )
-        axis.legend(loc="lower right")
+        axis.legend(loc="upper left")
     fig.tight_layout()
     fig.savefig(path, dpi=110)
     plt.close(fig)
