@@ -18,6 +18,9 @@ __all__ = ["CALIBRATION_ROWS", "Correction", "calibrated", "correction"]
 CALIBRATION_ROWS = 1000
 """The most rows that probabilities are calibrated on."""
 
+SIGNIFICANT = 2.0
+"""Standard errors that the factor of numbers must be above 0, to be more than chance."""
+
 LARGEST_FACTOR = 10.0
 """With it, outputs that reach their targets, 1 and 0, are far apart; rows without a miss would ask for infinity."""
 
@@ -53,7 +56,8 @@ def correction(network: Network, outputs: Array, samples: Samples) -> Correction
     """Return the correction of a network's outputs by those for rows that it was not trained on.
 
     Softmax outputs get the factor with the least cross-entropy. Numbers are shrunk to their mean by the factor, from 0
-    to 1, with the least squared error: outputs that explain nothing become the mean.
+    to 1, with the least squared error, and further the less certain it is: outputs that explain nothing, or nothing
+    that few rows can show, become the mean.
 
     Parameters
     ----------
@@ -75,7 +79,12 @@ def correction(network: Network, outputs: Array, samples: Samples) -> Correction
         means /= samples.total_weight()
     N, T = N - means[0], T - means[1]
     squares, products = column_sums(N, N, weight), column_sums(N, T, weight)
-    factors = np.clip(products / np.where(squares > 0, squares, 1.0), 0.0, 1.0)
+    divisors = np.where(squares > 0, squares, 1.0)
+    factors = np.maximum(products / divisors, 0.0)
+    left = column_sums(T - factors * N, T - factors * N, weight)
+    errors = left / divisors / max(samples.repetitions() - 2, 1)  # squares of those of the factors
+    certain = np.maximum(1 - SIGNIFICANT**2 * errors / np.where(factors > 0, factors**2, 1.0), 0.0)
+    factors = np.minimum(factors, 1.0) * certain
     return Correction(factors, means[1] - factors * means[0])
 
 

@@ -18,8 +18,9 @@ from bpls_fast.network import Network
 from bpls_fast.network.committee import check_joinable, joined_network
 from bpls_fast.training.checks import ClassWeight, check_choice, check_count, checked_samples
 from bpls_fast.training.context import FitContext
-from bpls_fast.training.data import RowSource
+from bpls_fast.training.data import RowSource, Samples
 from bpls_fast.training.refined.calibration import correction
+from bpls_fast.training.refined.chunks import sample
 from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
 from bpls_fast.training.refined.selection import MEMBERS_SHARE, Part, candidates, choose, folds
 from bpls_fast.training.refined.shared_inputs import SharedInputs
@@ -27,6 +28,9 @@ from bpls_fast.training.refined.sweeps import LOSSES, Setting, check_loss
 from bpls_fast.training.report import FitReport
 
 __all__ = ["Committee", "fit_committee"]
+
+LEAST_LEFT = 0.5
+"""The least share of the errors of one network that the mean of all is taken to have."""
 
 
 class Committee(NamedTuple):
@@ -44,7 +48,8 @@ class Committee(NamedTuple):
         For each row with a weight above 0, the outputs before their activation of the member that was trained without
         it, corrected.
     errors : tuple of arrays
-        For numbers, |T - out_of_fold| for the rows that each member was trained without.
+        For numbers, |T - out_of_fold| for the rows that each member was trained without, reduced to the errors of the
+        mean of the members.
     """
 
     network: Network
@@ -157,8 +162,24 @@ def fit_committee(
         errors: tuple[NDArray[np.float64], ...] = ()
         if samples.labels is None:
             every = np.abs(to_numpy(samples.targets) - outputs)
+            every *= _share_left_by_the_mean(members, sample(samples, random), every)
             errors = tuple(every[fold] for fold in parts)
     return Committee(joined_network(members), report, tuple(members), outputs, errors)
+
+
+def _share_left_by_the_mean(
+    members: Sequence[Network], few: Samples, errors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the size of the errors of the mean of networks, as a share of those of one network, for each output.
+
+    Its squared error is smaller by the variance of the networks, here over some of the rows.
+    """
+    outputs = np.array([to_numpy(member.decision(few.X)) for member in members], np.float64)
+    variance = outputs.var(axis=0).mean(axis=0)
+    squares = np.square(errors).mean(axis=0)
+    left = 1 - variance / np.where(squares > 0, squares, np.inf)
+    share: NDArray[np.float64] = np.maximum(np.sqrt(np.maximum(left, 0.0)), LEAST_LEFT)
+    return share
 
 
 def _trained_member(
