@@ -118,9 +118,15 @@ def run(table: Table, make: Contender) -> Result:
     return Result(accuracy, -float(np.log(np.maximum(right, 1e-7)).mean()), seconds)
 
 
+def names_of(results: dict[str, dict[str, Result]]) -> list[str]:
+    """Return the contenders in their order, also where the first table is not for all of them."""
+    longest = max(results.values(), key=lambda of_table: len(of_table))
+    return list(longest)
+
+
 def summary(results: dict[str, dict[str, Result]]) -> str:
     """Return Markdown with a line per contender: means over its tables, and how it compares with the first."""
-    names = list(dict.fromkeys(name for of_table in results.values() for name in of_table))
+    names = names_of(results)
     lines = [
         "| | tables | score | log loss | ahead | behind | seconds |",
         "|---|---|---|---|---|---|---|",
@@ -139,7 +145,7 @@ def summary(results: dict[str, dict[str, Result]]) -> str:
 
 def by_table(results: dict[str, dict[str, Result]]) -> str:
     """Return Markdown with a line per table: the score and the seconds of every contender, the best score in bold."""
-    names = list(dict.fromkeys(name for of_table in results.values() for name in of_table))
+    names = names_of(results)
     lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for table, found in results.items():
         best = max(result.score for result in found.values())
@@ -168,11 +174,9 @@ def draw(results: dict[bool, dict[str, dict[str, Result]]], path: Path) -> None:
     for axis, (is_regression, found) in zip(axes[0], kinds.items(), strict=True):
         gains = {
             table: {
-                name: results[name].score - results["MLP"].score
-                for name in marks
-                if name in results
+                name: scores[name].score - scores["MLP"].score for name in marks if name in scores
             }
-            for table, results in found.items()
+            for table, scores in found.items()
         }
         order = sorted(gains, key=lambda table: gains[table]["bpls_fast"])
         for name, (mark, color) in marks.items():
@@ -193,9 +197,9 @@ def draw(results: dict[bool, dict[str, dict[str, Result]]], path: Path) -> None:
 
 PAGE = """# Tables of other people
 
-`python -m bench.tables --output docs` writes this page. Everybody is at the defaults, nothing is set but the seed:
-scikit-learn's MLP, histogram gradient boosting (up to {columns} columns) and a linear model (logistic regression,
-cross-validated ridge regression), our estimators, and ours with `n_networks=1`. Test rows are those of the official
+`python -m bench.tables --output docs` writes this page. These are at their defaults, with a seed: scikit-learn's MLP,
+histogram gradient boosting (up to {columns} columns) and a linear model (logistic regression, cross-validated ridge
+regression), and our estimators. The last column is ours with `n_networks=1`. Test rows are those of the official
 split, else 30 % of all; at most {most} rows are trained on; columns of floats are standardized for all. Scores are
 accuracy or R², which counts as {least} where it is lower. Ahead, and behind by more than {behind}, are shares of the
 tables, compared with the MLP. Times are CPU seconds of all fits, {threads}.
@@ -211,7 +215,9 @@ def write(results: dict[bool, dict[str, dict[str, Result]]], folder: Path) -> No
         most=f"{TRAINING_ROWS:,}",
         least=LEAST_R2,
         behind=BEHIND,
-        threads=f"{bf.config()['threads']} thread(s)",
+        threads="one thread"
+        if bf.config()["threads"] == 1
+        else f"{bf.config()['threads']} threads",
     )
     for is_regression, found in results.items():
         if found:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from bpls_fast.estimators.byte_tables import is_table
 from bpls_fast.estimators.intervals import Uncertainty
 from bpls_fast.estimators.parameters import AUTO, SharedParameters, checked_sizes
 from bpls_fast.kernels import check_finite
+from bpls_fast.kernels.activations import Activation
 from bpls_fast.network.committee import joined_network
 from bpls_fast.network.network import Network
 from bpls_fast.training.data import Samples, float_of
@@ -31,7 +33,6 @@ from bpls_fast.training.initial_network import (
 from bpls_fast.training.limits import column_limits, inside_limits, wider_limits
 from bpls_fast.training.methods import METHODS, Method, Trained
 from bpls_fast.training.moments import OutputScale
-from bpls_fast.training.refined.selection import FEWEST_ROWS
 from bpls_fast.training.refined.stream import Stream
 from bpls_fast.training.report import FitReport
 
@@ -157,15 +158,16 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             )
         return TrainingRows(X, y, weights)
 
-    def _decided(self, rows: TrainingRows) -> TrainingRows:
+    def _decided(self, rows: TrainingRows, *, continues: bool) -> TrainingRows:
         """Decide whether bytes are a table, and learn the limits of floats; return the rows to train on.
 
-        Bytes of a table come as floats, other rows as they are where all values are inside the limits.
+        Bytes of a table come as floats, other rows as they are where all values are inside the limits. A fit that
+        continues an earlier one keeps its limits.
         """
         X = rows.X
         self._bytes_are_table = X.dtype == np.uint8 and self.input_scale is None and is_table(X)
         self._limits = None
-        if self.warm_start and hasattr(self, "network_"):
+        if continues:
             self._limits = self.network_.input_limits
         elif X.dtype != np.uint8:
             self._limits = self._column_limits(rows)
@@ -191,8 +193,8 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, X: Array, sample_weight: Array | None, outputs: int) -> Start:
         """Return the network to begin with: random, or with `warm_start` that of the last fit."""
-        if not self.warm_start or not hasattr(self, "network_"):
-            count = self._count_of_networks(X, sample_weight, outputs)
+        if not self._continues:
+            count = self._count_of_networks(X, outputs)
             return self._random_starts(X, sample_weight, outputs, count)
         if not self._method.can_continue:
             raise ValueError(f"warm_start is True; expected False with method={self.method!r}")
@@ -210,15 +212,10 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
 
     def _trained_start(self, X: Array, outputs: int) -> Start:
         net, expected = self.network_, self._new_network(X, outputs)
-        count = self._fitted_networks if self._fitted else 1
-        if count > 1:
-            expected = joined_network([expected] * count)
-        if self.activation == AUTO:
-            expected = (
-                expected.with_activation(net.activations[0])
-                if len(net.activations) > 1
-                else expected
-            )
+        if self._activation_is_chosen and len(net.activations) > 1:
+            expected = expected.with_activation(net.activations[0])
+        if self._fitted and self._fitted_networks > 1:
+            expected = joined_network([expected] * self._fitted_networks)
         if (net.layer_sizes, net.activations) != (expected.layer_sizes, expected.activations):
             raise ValueError(f"the network to go on with is {net}; expected {expected}")
         return trained_start(net, X, seed=self._seed())
@@ -226,26 +223,44 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
     def _new_network(self, X: Array, outputs: int, seed: int = 0) -> Network:
         sizes = [X.shape[1], *checked_sizes(self.hidden_layer_sizes), outputs]
         scale = self.input_scale if X.dtype == np.uint8 else None
-        activation = self.activation
-        if isinstance(activation, str) and activation == AUTO:
-            activation = self._method.default_activation[self._output_activation]
-        return Network(sizes, activation, self._output_activation, seed=seed, input_scale=scale)
+        return Network(
+            sizes,
+            self._hidden_activation,
+            self._output_activation,
+            seed=seed,
+            input_scale=scale,
+        )
 
-    def _count_of_networks(self, X: Array, sample_weight: Array | None, outputs: int) -> int:
-        """Return the number of networks to train."""
+    @property
+    def _activation_is_chosen(self) -> bool:
+        return isinstance(self.activation, str) and self.activation == AUTO
+
+    @property
+    def _hidden_activation(self) -> str | Sequence[str | Activation]:
+        if self._activation_is_chosen:
+            return self._method.default_activation[self._output_activation]
+        return self.activation
+
+    @property
+    def _continues(self) -> bool:
+        """Whether the next `fit` goes on with the network of the last one."""
+        return self.warm_start and hasattr(self, "network_")
+
+    def _count_of_networks(self, X: Array, outputs: int) -> int:
+        """Return the number of networks to train, if there are rows enough for several."""
         if not self._method.can_join:
             return 1
         if self.n_networks != AUTO:
             return int(self.n_networks)
-        net = self._new_network(X, outputs)
-        hidden = [activation.name for activation in net.activations[:-1]]
+        activation, sizes = self._hidden_activation, checked_sizes(self.hidden_layer_sizes)
+        sizes = [X.shape[1], *sizes, outputs]
+        weights = sum((inputs + 1) * neurons for inputs, neurons in pairwise(sizes))
         is_single = (
             self.warm_start
             or self.early_stopping
-            or not hidden
-            or "softmax" in hidden
-            or Samples(X, X, None, sample_weight).planned_rows() < FEWEST_ROWS
-            or sum(W.size for W in net.weights) > MOST_WEIGHTS
+            or len(sizes) == 2
+            or "softmax" in np.atleast_1d(np.asarray(activation, object)).astype(str)
+            or weights > MOST_WEIGHTS
         )
         return 1 if is_single else NETWORKS
 
@@ -266,7 +281,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             self.oob_score_ = trained.report.validation[-1][1]
         self._stream, self._first_rows, self._fitted = None, None, True
         if not start.is_trained:
-            self._fitted_networks = 1 + len(start.others)
+            self._fitted_networks = 1 if trained.committee is None else len(members)
 
     # ---- partial_fit
 
@@ -299,18 +314,19 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             rows = rows.take(np.flatnonzero(rows.sample_weight))
         if self._fitted:
             self._limits = self.network_.input_limits
-            return self._as_decided(self._with_wider_limits(rows))
+            self._widen_limits(rows)
+            return self._as_decided(rows)
         rows = self._after_first_rows(rows)
         if self._stream is None:
-            return self._decided(rows)
-        return self._as_decided(self._with_wider_limits(rows))
+            return self._decided(rows, continues=False)
+        self._widen_limits(rows)
+        return self._as_decided(rows)
 
-    def _with_wider_limits(self, rows: TrainingRows) -> TrainingRows:
-        """Let the limits of the stream follow columns that drift; return the rows."""
+    def _widen_limits(self, rows: TrainingRows) -> None:
+        """Let the limits of the stream follow columns that drift."""
         if self._limits is not None and len(rows.X) >= ROWS_OF_LIMITS:
             few = np.arange(0, len(rows.X), -(-len(rows.X) // (10 * ROWS_OF_LIMITS)))
             self._limits = wider_limits(self._limits, self._column_limits(rows.take(few)))
-        return rows
 
     def _column_limits(self, rows: TrainingRows) -> NDArray[np.float64]:
         labels = self._output_activation == "softmax"
@@ -342,6 +358,7 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
         """Add rows to the stream; keep its network and report."""
         samples = samples._replace(X=shifted(samples.X, self._offset))
         self.report_ = stream.update(_with_computed_weights(samples))
+        self.__dict__.pop("oob_score_", None)
         net = stream.net.with_weights(stream.net.weights)
         fold_offset(net, self._offset)
         net.input_limits = self._limits

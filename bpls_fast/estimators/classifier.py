@@ -48,10 +48,11 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
         are held out; `report_.trials` says what was tried.
     n_networks : int or "auto"
         The number of networks whose mean is the result, of refined sweeps. With more than one, each is trained without
-        one part of the rows, which says how many sweeps are best for it. The ridge and the weight decay are chosen on
-        the first part. `network_` has their hidden layers side by side, so the activation must not be softmax. "auto"
-        is 4, or 1 where several are impossible or take long: with softmax, `early_stopping`, `warm_start`, fewer than
-        40 rows or more than a million weights. `partial_fit` trains one network.
+        one part of the rows, which says how many sweeps are best for it. The loss, the ridge and the weight decay are
+        chosen on the first part. `network_` has their hidden layers side by side, so the activation must not be
+        softmax. "auto" is 4, or 1 where several are impossible or take long: with softmax, `method="paper"`,
+        `early_stopping` or `warm_start`, without hidden layers, with fewer than 40 rows or more than a million weights.
+        `partial_fit` trains one network.
     max_iter : int, optional
         The largest number of sweeps. By default refined sweeps go on for `max_passes`, and Algorithm 2 makes at most
         15. A number that is chosen is at most 192.
@@ -99,7 +100,7 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
     report_ : FitReport
         What happened during the fit.
     n_iter_ : int
-        The number of sweeps.
+        The number of sweeps, of the last network where there are several.
     oob_score_ : float
         With several networks, the accuracy (weighted) of those that were not trained on the rows that they predict.
     n_features_in_ : int
@@ -157,22 +158,23 @@ class BPLSClassifier(ClassifierMixin, BaseBPLS):  # type: ignore[misc]
             The estimator itself.
         """
         self._check_parameters()
-        rows = self._decided(self._validated(X, y, sample_weight))
-        check_classification_targets(rows.y)
-        classes = np.unique(rows.y)
-        start = self._start(rows.X, rows.sample_weight, len(classes))
-        if start.is_trained and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"warm_start is True and y has the classes {classes}; expected {self.classes_} as before"
+        with self._restored_on_error():
+            rows = self._decided(self._validated(X, y, sample_weight), continues=self._continues)
+            check_classification_targets(rows.y)
+            classes = np.unique(rows.y)
+            start = self._start(rows.X, rows.sample_weight, len(classes))
+            if start.is_trained and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"warm_start is True and y has the classes {classes}; expected {self.classes_} as before"
+                )
+            trained = self._method.train_classifier(
+                start, rows.y, rows.sample_weight, self._parameters()
             )
-        trained = self._method.train_classifier(
-            start, rows.y, rows.sample_weight, self._parameters()
-        )
-        self._finish(start, trained)
-        self.classes_: Array = classes
-        self.network_.classes = classes
-        seen = np.bincount(np.searchsorted(classes, rows.y), rows.sample_weight, len(classes))
-        self._seen = seen.astype(np.float64)  # the weight of each class so far
+            self._finish(start, trained)
+            self.classes_: Array = classes
+            self.network_.classes = classes
+            seen = np.bincount(np.searchsorted(classes, rows.y), rows.sample_weight, len(classes))
+            self._seen = seen.astype(np.float64)  # the weight of each class so far
         return self
 
     def partial_fit(

@@ -17,13 +17,11 @@ from bpls_fast.kernels.activations import Activation, activations
 from bpls_fast.kernels.backend import BACKENDS
 from bpls_fast.training.bpls.backward_sweep import TARGETS
 from bpls_fast.training.methods import DEFAULT_METHOD, METHODS
+from bpls_fast.training.refined.sweeps import AUTO
 
 __all__ = ["AUTO", "CONSTRAINTS", "MARGIN", "SharedParameters", "checked_sizes"]
 
 COUNT = Interval(Integral, 1, None, closed="left")
-AUTO = "auto"
-"""The value of parameters that are chosen: by the data, or by what goes with the other parameters."""
-
 MARGIN = Interval(Real, 0, 0.5, closed="neither")
 
 CONSTRAINTS: dict[str, list[Any]] = {

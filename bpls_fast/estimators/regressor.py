@@ -108,21 +108,23 @@ forgetting, random_state, backend, verbose
             The estimator itself.
         """
         self._check_parameters()
-        rows = self._decided(
-            self._validated(X, y, sample_weight, multi_output=True, y_numeric=True)
-        )
-        Y = rows.y.reshape(len(rows.y), -1)
-        scale = OutputScale.of(Y, rows.sample_weight)
-        start = self._start(rows.X, rows.sample_weight, Y.shape[1])
-        trained = self._method.train_regressor(
-            start, scale.standardize(Y), rows.sample_weight, self._parameters()
-        )
-        self._finish(start, trained)
-        self._use_scale(scale)
-        self._uncertainty = None
-        if trained.committee is not None:
-            self._uncertainty = Uncertainty.of(trained.committee, start.offset, scale)
-        self._one_output = rows.y.ndim == 1
+        with self._restored_on_error():
+            rows = self._decided(
+                self._validated(X, y, sample_weight, multi_output=True, y_numeric=True),
+                continues=self._continues,
+            )
+            Y = rows.y.reshape(len(rows.y), -1)
+            scale = OutputScale.of(Y, rows.sample_weight)
+            start = self._start(rows.X, rows.sample_weight, Y.shape[1])
+            trained = self._method.train_regressor(
+                start, scale.standardize(Y), rows.sample_weight, self._parameters()
+            )
+            self._finish(start, trained)
+            self._use_scale(scale)
+            self._uncertainty = None
+            if trained.committee is not None:
+                self._uncertainty = Uncertainty.of(trained.committee, start.offset, scale)
+            self._one_output = rows.y.ndim == 1
         return self
 
     def partial_fit(
@@ -190,13 +192,15 @@ forgetting, random_state, backend, verbose
             outputs = self._in_shape_of_y(self._output_scale.restore(standardized))
         if not return_std:
             return outputs
-        return outputs, self._in_shape_of_y(self._known_uncertainty("return_std").deviations(rows))
+        return outputs, self._in_shape_of_y(
+            self._checked_uncertainty("return_std").deviations(rows)
+        )
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> tuple[Array, Array]:
         """Return the lower and upper ends of intervals that hold y with a probability of about `coverage`.
 
-        The intervals are those of CV+: they combine the outputs of every network with the errors for the rows that it
-        was not trained on. It needs several networks.
+        They combine the outputs of every network with the errors for the rows that it was not trained on, as CV+ does,
+        reduced to the errors of the mean of the networks. It needs several networks.
 
         Parameters
         ----------
@@ -221,7 +225,7 @@ forgetting, random_state, backend, verbose
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage is {coverage!r}; expected a number above 0 and below 1")
         rows = self._validated_rows(X)
-        ends = self._known_uncertainty("predict_interval").interval(rows, coverage)
+        ends = self._checked_uncertainty("predict_interval").interval(rows, coverage)
         lower, upper = map(self._in_shape_of_y, ends)
         return lower, upper
 
@@ -230,10 +234,11 @@ forgetting, random_state, backend, verbose
         self._output_scale, self._standardized = scale, self.network_
         self.network_ = scale.folded(self._standardized)
 
-    def _known_uncertainty(self, name: str) -> Uncertainty:
+    def _checked_uncertainty(self, name: str) -> Uncertainty:
         if self._uncertainty is None:
             raise ValueError(
-                f"n_networks is {self.n_networks}; expected at least 2 in the last fit for {name}"
+                f"{name} needs a fit of several networks, and no warm_start or partial_fit after it; n_networks is "
+                f"{self.n_networks!r}; expected at least 2, or 40 rows with 'auto'"
             )
         return self._uncertainty
 

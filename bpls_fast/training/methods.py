@@ -17,13 +17,15 @@ from bpls_fast.training.bpls.algorithm1 import fit_injective
 from bpls_fast.training.bpls.algorithm2 import DEFAULT_MAX_ITER, fit_classifier
 from bpls_fast.training.bpls.backward_sweep import CHOICES, TARGETS
 from bpls_fast.training.bpls.default_ridge import cross_validated_eps
-from bpls_fast.training.data import Array
+from bpls_fast.training.checks import ClassWeight, class_weights
+from bpls_fast.training.data import Array, Samples
 from bpls_fast.training.initial_network import Start
 from bpls_fast.training.refined.committee import Committee, fit_committee
 from bpls_fast.training.refined.fit import fit_refined
 from bpls_fast.training.refined.running import DEFAULT_PASSES
+from bpls_fast.training.refined.selection import FEWEST_ROWS
 from bpls_fast.training.refined.stream import Stream
-from bpls_fast.training.refined.sweeps import LOSSES
+from bpls_fast.training.refined.sweeps import AUTO, LOSSES
 from bpls_fast.training.report import FitReport
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Option", "Requirement", "Trained"]
@@ -135,7 +137,9 @@ def _train_refined(
 ) -> Trained:
     loss = parameters.get("loss", "squared")
     class_weight = parameters.get("class_weight")
-    if start.others:
+    if start.others and (
+        parameters["n_networks"] != AUTO or _has_rows_enough(y, weights, class_weight)
+    ):
         if parameters["early_stopping"]:
             raise ValueError("early_stopping is True; expected False with n_networks > 1")
         committee = fit_committee(
@@ -177,9 +181,19 @@ def _train_refined(
     return Trained(start.net, report)
 
 
+def _has_rows_enough(y: Array, weights: Array | None, class_weight: ClassWeight) -> bool:
+    """Return whether there are enough rows for several networks; those of weight 0 do not count."""
+    weight = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
+    if isinstance(class_weight, Mapping):
+        classes, index = np.unique(y, return_inverse=True)
+        weight = weight * class_weights(class_weight, classes, index, np.ones(len(classes)))[index]
+    weight = weight[weight > 0]
+    return Samples(weight, weight, None, weight).planned_rows() >= FEWEST_ROWS
+
+
 def _activations_to_try(net: Network, parameters: Parameters) -> tuple[str, ...]:
     """Return the activations that a committee chooses from; none where it has no choice."""
-    is_chosen = isinstance(parameters["activation"], str) and parameters["activation"] == "auto"
+    is_chosen = isinstance(parameters["activation"], str) and parameters["activation"] == AUTO
     return TRIED_ACTIVATIONS if is_chosen and net.activations[-1].name != "softmax" else ()
 
 

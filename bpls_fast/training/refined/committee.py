@@ -16,7 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from bpls_fast.kernels.backend import backend_of, to_numpy
 from bpls_fast.network import Network
 from bpls_fast.network.committee import check_joinable, joined_network
-from bpls_fast.training.checks import ClassWeight, check_choice, check_count, checked_samples
+from bpls_fast.training.checks import (
+    ClassWeight,
+    check_choice,
+    check_count,
+    check_number,
+    checked_samples,
+)
 from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import RowSource, Samples
 from bpls_fast.training.refined.calibration import correction
@@ -92,7 +98,7 @@ def fit_committee(
     max_passes : float
         The most passes over the data, where it is cut into chunks.
     max_sweeps : int, optional
-        The most sweeps, by default 192, or as many as see 240,000 rows (of numbers 120,000). Their number is chosen.
+        The most sweeps. Their number is chosen; by default it is at most 96, of numbers 48.
     activations : sequence of str
         Names of activations of the hidden layers to choose from; by default they are those of `nets`.
 
@@ -114,7 +120,10 @@ def fit_committee(
     >>> bool((committee.network.predict(x) == inside).mean() > 0.9)
     True
     """
+    if len(nets) < 2:
+        raise ValueError(f"nets has {len(nets)} networks; expected at least 2")
     check_joinable(nets)
+    check_number(max_passes, "max_passes", above=0, finite=False)
     check_choice(loss, "loss", LOSSES)
     if max_sweeps is not None:
         check_count(max_sweeps, "max_sweeps")
@@ -153,30 +162,35 @@ def fit_committee(
             settings = [setting]
             members.append(member)
             context.step(None)
-        context.report.validation = [(context.report.iterations, samples.score(outputs))]
         corrected = correction(first, outputs, samples)
         for number, member in enumerate(members):
             members[number] = corrected.apply(member)
         outputs = outputs * corrected.factors + corrected.shifts
+        context.report.validation = [(context.report.iterations, samples.score(outputs))]
         report = context.finish(f"{len(nets)} networks are trained")
         errors: tuple[NDArray[np.float64], ...] = ()
         if samples.labels is None:
             every = np.abs(to_numpy(samples.targets) - outputs)
-            every *= _share_left_by_the_mean(members, sample(samples, random), every)
+            every *= _share_left_by_the_mean(members, sample(samples, random), every, samples)
             errors = tuple(every[fold] for fold in parts)
     return Committee(joined_network(members), report, tuple(members), outputs, errors)
 
 
 def _share_left_by_the_mean(
-    members: Sequence[Network], few: Samples, errors: NDArray[np.float64]
+    members: Sequence[Network], few: Samples, errors: NDArray[np.float64], samples: Samples
 ) -> NDArray[np.float64]:
     """Return the size of the errors of the mean of networks, as a share of those of one network, for each output.
 
-    Its squared error is smaller by the variance of the networks, here over some of the rows.
+    Its squared error is smaller by the variance of the networks, here over few of the rows; `errors` are those of all.
     """
+
+    def mean(values: NDArray[np.float64], rows: Samples) -> NDArray[np.float64]:
+        weight = None if rows.sample_weight is None else to_numpy(rows.sample_weight)
+        averaged: NDArray[np.float64] = np.average(values, axis=0, weights=weight)
+        return averaged
+
     outputs = np.array([to_numpy(member.decision(few.X)) for member in members], np.float64)
-    variance = outputs.var(axis=0).mean(axis=0)
-    squares = np.square(errors).mean(axis=0)
+    variance, squares = mean(outputs.var(axis=0), few), mean(np.square(errors), samples)
     left = 1 - variance / np.where(squares > 0, squares, np.inf)
     share: NDArray[np.float64] = np.maximum(np.sqrt(np.maximum(left, 0.0)), LEAST_LEFT)
     return share

@@ -87,7 +87,7 @@ class CrossEntropySweep(LayerSweep):
         self._decay = decay
         self._metric: Array | None = None  # of the first layer, where it is on components
         self._last_forward: Forward | None = None
-        self._known_penalty: float | None = None  # of the weights
+        self._penalty_of_weights: float | None = None  # of the weights
         self._last_move: Move | None = None
 
     def learn_inputs(
@@ -100,6 +100,7 @@ class CrossEntropySweep(LayerSweep):
     ) -> None:
         """Invert the Gram matrix of the inputs, as `LayerSweep` does, and take the units of the penalty from it."""
         super().learn_inputs(G, total, X, weighted, ridge)
+        self._penalty_of_weights = None
         if self.standardize and G.diagonal().any():
             T = column_standardization(G, self.net.bias, X.dtype, weighted, True)
             size = np.divide(1.0, T.scale, out=np.zeros(len(G)), where=T.scale > 0)
@@ -145,7 +146,9 @@ class CrossEntropySweep(LayerSweep):
             Z, N = self._first_layer(batch, self.weights[0])
             values = self._above_first(N, self.weights)
             penalty = (
-                self._penalty(self.weights) if self._known_penalty is None else self._known_penalty
+                self._penalty(self.weights)
+                if self._penalty_of_weights is None
+                else self._penalty_of_weights
             )
             return Forward(Z, values, self._logs(values[-1], batch), penalty)
 
@@ -256,7 +259,7 @@ class CrossEntropySweep(LayerSweep):
             if after.loss(total) <= limit:
                 self.weights, self.failed = weights, False
                 self._last_forward, self._last_move = after, Move(move, added)
-                self._known_penalty = after.penalty
+                self._penalty_of_weights = after.penalty
                 return
             move = [change / 2 for change in move]
             added = added * added.dtype.type(0.5)

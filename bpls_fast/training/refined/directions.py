@@ -9,7 +9,7 @@ from bpls_fast.kernels import cross, gram, linear, solve
 from bpls_fast.kernels.backend import backend_of, empty
 from bpls_fast.training.data import Array
 
-__all__ = ["beside", "normalized", "outstanding", "side_by_side"]
+__all__ = ["normalized", "orthogonal_to", "outstanding", "side_by_side"]
 
 LEAST_SIZE = 1e-3
 """What is left of a direction beside others, as a share of it, that is not rounding."""
@@ -21,7 +21,7 @@ def normalized(B: NDArray[np.float64]) -> NDArray[np.float64]:
     return B / np.where(sizes > 0, sizes, 1.0)
 
 
-def beside(others: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+def orthogonal_to(others: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what is left of columns of size 1 beside others, normalized; 0 where that is rounding."""
     left = B - linear(others, solve(gram(others), cross(others, B), eps=1e-9))
     sizes = np.sqrt(np.einsum("ij,ij->j", left, left))

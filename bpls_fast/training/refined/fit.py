@@ -73,7 +73,7 @@ def fit_refined(
         The most passes over the data, where it is cut into chunks. By default 5, or with `loss="auto"` any number.
     max_sweeps : int, optional
         The most sweeps. By default as many as `max_passes` allows; where each sees all rows, one for every 100 rows,
-        but at least 3. With `loss="auto"` their number is chosen, by default up to 96.
+        but at least 3. With `loss="auto"` their number is chosen, by default up to 192.
     chunk_rows : int, optional
         Rows that a sweep sees, whatever their weights. By default all, if there are at most 5000 (or 50 for every
         neuron of the last hidden layer); else 2500 at first (or 25 for every neuron), later twice as many.
@@ -101,7 +101,7 @@ def fit_refined(
         their units and offsets.
     tol : float
         Where every sweep sees all rows, the fit ends after three consecutive sweeps that lower the loss by less than
-        this share.
+        this share. With `loss="auto"` it has no effect.
     validation_fraction : float
         The share of the rows to hold out for validation. If it is not 0, the network with the best validation score is
         kept.
@@ -195,8 +195,10 @@ def fit_refined(
             setting, found = choose(part, settings, plan, context)
             if found is not None:
                 plan = length_is_found(plan, found.best_sweeps)._replace(max_passes=np.inf)
-                if found.chunks is None:  # a few rows more must not turn its sweeps into others
-                    plan = plan._replace(chunk_rows=len(samples.X))
+                if held is not None:
+                    plan = plan._replace(patience=patience)
+                if found.chunks is None and chunk_rows is None:
+                    plan = plan._replace(chunk_rows=len(samples.X))  # all rows, as in its sweeps
                 corrected = correction(begin, found.decision(part.held), part.held)
             del part
         samples, reduced = inputs.all_rows()

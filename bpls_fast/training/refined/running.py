@@ -171,21 +171,21 @@ class RefinedFit:
             limits = replace(limits, max_sweeps=sweeps)
         if isinstance(self.sweep, RefinedSweep) and not self.sweep.weights:
             return self._solve_only(self.sweep)
-        progress, reason = self.progress, None
+        progress, reason, self.goes_on = self.progress, None, False
         while reason is None:
             try:
                 self._sweep()
+                is_due = self._validation_is_due()
+                network = (
+                    self.sweep.network(self.mean, self._batch)
+                    if is_due or self.context.has_callback
+                    else None
+                )
             except (TooLargeError, np.linalg.LinAlgError) as error:
                 if progress.sweeps == 0:
                     raise
                 reason = sweep_failed(error)
                 break
-            is_due = self._validation_is_due()
-            network = (
-                self.sweep.network(self.mean, self._batch)
-                if is_due or self.context.has_callback
-                else None
-            )
             if is_due and network is not None:
                 self._validate(network)
             reason = first_reason(self.rules, progress)
@@ -196,9 +196,18 @@ class RefinedFit:
                 reason = CALLBACK_ASKED
             if reason is None:
                 reason = limits.reached(progress.sweeps, progress.rows_seen + self._next_size)
-        if not self._validation_is_due():
-            self._validate(self._latest_network())
-        self.goes_on = limits is not self.limits and progress.sweeps == limits.max_sweeps
+                self.goes_on = reason is not None and limits is not self.limits
+        if self._validation_is_due():
+            return reason
+        try:
+            network = self.sweep.network(self.mean, self._batch)
+        except (TooLargeError, np.linalg.LinAlgError) as error:
+            # Rows outside the trial make it too large: the best network so far, or the start, is what is left.
+            reason = sweep_failed(error)
+            network = self.sweep.network(self._start, self._batch)
+            if self.held is not None and np.isfinite(self.best_score):
+                return reason
+        self._validate(network)
         return reason
 
     def release_chunk(self) -> None:
@@ -206,13 +215,6 @@ class RefinedFit:
         if self.chunks is not None:
             self.chunks.release()
             self._batch = self.samples.take(slice(0)).as_batch()
-
-    def _latest_network(self) -> Network:
-        """Return the network of the latest mean, or if rows outside the trial make it too large, that of the start."""
-        try:
-            return self.sweep.network(self.mean, self._batch)
-        except (TooLargeError, np.linalg.LinAlgError):
-            return self.sweep.network(self._start, self._batch)
 
     @property
     def _next_size(self) -> int:
@@ -267,6 +269,7 @@ class RefinedFit:
 
     def _solve_only(self, sweep: RefinedSweep) -> str:
         """Solve a network that is nothing but an output layer."""
+        self.goes_on = False
         batch, net, report = self.samples.as_batch(), self.inputs.net, self.context.report
         with self.context.phase("gram"):
             scale, weight = net.scale_of(batch.X), batch.sample_weight

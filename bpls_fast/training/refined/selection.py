@@ -23,6 +23,7 @@ from bpls_fast.training.refined.shared_inputs import Reduced
 from bpls_fast.training.refined.sweeps import AUTO, Setting
 
 __all__ = [
+    "FEWEST_ROWS",
     "FOLDS",
     "MEMBERS_SHARE",
     "Choice",
@@ -43,7 +44,7 @@ RUNGS = (12, 24, 48, 96, 192)
 """Sweeps after which the better half of the candidates goes on; the last number is the most sweeps."""
 
 MOST_ROWS = {"squared": 240_000, "cross_entropy": 480_000}
-"""The most rows that the sweeps of one network see under each loss, counting a row each time."""
+"""The most rows that the sweeps over chunks of one network see under each loss, counting a row each time."""
 
 FEW_SWEEPS, ROWS_PER_SWEEP = 48, 10
 """The most sweeps over a small table, and the rows for each sweep beyond them: few rows are memorized soon."""
@@ -53,6 +54,9 @@ MEMBERS_SHARE = 0.5
 
 BEYOND_BEST = 1.5
 """Times the sweeps of its best network after which a candidate is given up."""
+
+GROUPS_OF_A_PART = 2
+"""The fewest groups of equal rows for each part, if equal rows are to be in the same one."""
 
 HASH_BYTES, HASH_ROWS = 8, 1024
 """Bytes that enter the hash of a row at a time, and rows that are hashed at a time."""
@@ -118,7 +122,7 @@ def folds(samples: Samples, count: int, random: np.random.Generator) -> list[NDA
     key = samples.labels
     if key is None:
         key = to_numpy(samples.targets)[:, 0]
-    first, group_of = _equal_rows(samples.X, key, random)
+    first, group_of = _equal_rows(samples.X, key, count, random)
     order = random.permutation(len(first))
     order = order[np.argsort(key[first[order]], kind="stable")]
     part_of = np.empty(len(first), np.intp)
@@ -127,14 +131,18 @@ def folds(samples: Samples, count: int, random: np.random.Generator) -> list[NDA
 
 
 def _equal_rows(
-    X: Array, key: NDArray[Any], random: np.random.Generator
+    X: Array, key: NDArray[Any], count: int, random: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first row of each group of equal rows with the same key, in their order, and the group of each row."""
+    """Return the first row of each group of equal rows with the same key, in their order, and the group of each row.
+
+    Every row is a group where most are repeated many times, or where groups are few for `count` parts.
+    """
     hashes = row_hashes(X, random)
     order = np.lexsort((hashes, key))
     is_new = np.ones(len(order), bool)
     is_new[1:] = (key[order][1:] != key[order][:-1]) | (np.diff(hashes[order]) != 0)
-    if MOST_REPETITIONS * np.count_nonzero(is_new) < len(order):
+    groups = np.count_nonzero(is_new)
+    if MOST_REPETITIONS * groups < len(order) or groups < GROUPS_OF_A_PART * count:
         return np.arange(len(order)), np.arange(len(order))
     first = order[is_new]  # lexsort is stable
     group_of = np.empty(len(order), np.intp)
@@ -213,7 +221,7 @@ class Candidate:
         self, part: Part, setting: Setting, plan: Plan, context: FitContext, share: float
     ) -> None:
         self.setting = setting
-        self.failure: Exception | None = None  # of the first sweep
+        self.failure: Exception | None = None
         net, rows = part.net, part.samples.planned_rows()
         if setting.activation is not None:
             net = net.with_activation(setting.activation)

@@ -22,7 +22,12 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import Array, Samples, float_of
 from bpls_fast.training.refined.chunks import sample
 from bpls_fast.training.refined.components import Components, leading_components
-from bpls_fast.training.refined.directions import beside, normalized, outstanding, side_by_side
+from bpls_fast.training.refined.directions import (
+    normalized,
+    orthogonal_to,
+    outstanding,
+    side_by_side,
+)
 from bpls_fast.training.solvers import offset_limit
 
 __all__ = ["FoldRows", "Reduced", "SharedInputs", "without"]
@@ -413,7 +418,7 @@ class SharedInputs:
             together = normalized(together)
             for of_mask, B in zip(found, np.split(together, len(masks), axis=1), strict=True):
                 others = leading + of_mask
-                of_mask.append(beside(np.concatenate(others, axis=1), B) if others else B)
+                of_mask.append(orthogonal_to(np.concatenate(others, axis=1), B) if others else B)
             projected = self._project(np.concatenate([B[-1] for B in found], axis=1))
             columns = projected.shape[1] // len(masks)
             for number, of_mask in enumerate(rows):

@@ -30,7 +30,8 @@ __all__ = [
 Sweep = RefinedSweep | CrossEntropySweep
 
 AUTO = "auto"
-"""The loss that is chosen, with its regularization, by rows that are held out: see `selection.py`."""
+"""What is chosen: a loss, with its regularization, by rows that are held out (see `selection.py`); other parameters of
+the estimators by the data, or by what goes with the rest."""
 
 LOSSES = ("squared", "cross_entropy", AUTO)
 

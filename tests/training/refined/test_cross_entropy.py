@@ -118,6 +118,23 @@ def test_sweeps_over_chunks_find_and_try_shorter_moves_on_the_trial_rows(widths,
     assert_same_sweeps(sweep.weights, losses, expected)
 
 
+def test_inputs_that_are_learnt_anew_change_the_penalty_of_the_same_weights():
+    problem = random_problem(4, ["tanh"])
+    net = network(problem, (5,), 0)
+    context = FitContext("test", EPS, phases=PHASES)
+    sweep = CrossEntropySweep(net, context, decay=DECAY, standardize=True)
+    batch = Batch(problem.X, problem.T, None, len(problem.X), problem.T.argmax(axis=1))
+    sweep.learn_inputs(bf.gram(problem.X, bias=True), len(problem.X), problem.X, False)
+    sweep.sweep(batch)
+    before = sweep.forward(batch).penalty
+    sweep.learn_inputs(bf.gram(3 * problem.X, bias=True), len(problem.X), problem.X, False)
+    fresh = CrossEntropySweep(
+        net.with_weights(sweep.weights), context, decay=DECAY, standardize=True
+    )
+    fresh.learn_inputs(bf.gram(3 * problem.X, bias=True), len(problem.X), problem.X, False)
+    assert sweep.forward(batch).penalty == fresh.forward(batch).penalty != before
+
+
 @pytest.mark.parametrize("name", ["sigmoid", "elu", "softmax"])
 def test_a_sweep_in_float32_is_that_of_numpy_up_to_rounding(name):
     X = np.random.default_rng(1).integers(0, 256, (ROWS, 3), dtype=np.uint8)
