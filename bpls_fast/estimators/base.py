@@ -20,6 +20,7 @@ from bpls_fast.estimators.intervals import Uncertainty
 from bpls_fast.estimators.parameters import AUTO, SharedParameters, checked_sizes
 from bpls_fast.kernels import check_finite
 from bpls_fast.kernels.activations import Activation
+from bpls_fast.network.arguments import checked_activations
 from bpls_fast.network.committee import joined_network
 from bpls_fast.network.network import Network
 from bpls_fast.training.data import Samples, float_of
@@ -252,14 +253,14 @@ class BaseBPLS(SharedParameters, BaseEstimator):  # type: ignore[misc]
             return 1
         if self.n_networks != AUTO:
             return int(self.n_networks)
-        activation, sizes = self._hidden_activation, checked_sizes(self.hidden_layer_sizes)
-        sizes = [X.shape[1], *sizes, outputs]
+        sizes = (X.shape[1], *checked_sizes(self.hidden_layer_sizes), outputs)
+        *hidden, _ = checked_activations(self._hidden_activation, self._output_activation, sizes)
         weights = sum((inputs + 1) * neurons for inputs, neurons in pairwise(sizes))
         is_single = (
             self.warm_start
             or self.early_stopping
-            or len(sizes) == 2
-            or "softmax" in np.atleast_1d(np.asarray(activation, object)).astype(str)
+            or not hidden
+            or any(activation.name == "softmax" for activation in hidden)
             or weights > MOST_WEIGHTS
         )
         return 1 if is_single else NETWORKS

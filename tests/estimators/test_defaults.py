@@ -110,6 +110,13 @@ def test_the_out_of_fold_score_is_that_of_corrected_outputs_and_ends_with_a_stre
     assert not hasattr(model.partial_fit(x, noise), "oob_score_")
 
 
+@pytest.mark.parametrize(("name", "networks"), [("tanh", 4), ("softmax", 1)])
+def test_activations_may_be_objects(name, networks):
+    x, y = rings(200)
+    model = bf.BPLSClassifier((10,), [bf.activations[name]], random_state=0).fit(x, y)
+    assert neurons(model) == 10 * networks
+
+
 def test_activations_may_be_an_array():
     x, y = wave(100)
     model = bf.BPLSRegressor((5,), np.array(["tanh"]), random_state=0).fit(x, y)

@@ -27,7 +27,7 @@ from bpls_fast.training.context import FitContext
 from bpls_fast.training.data import RowSource, Samples
 from bpls_fast.training.refined.calibration import correction
 from bpls_fast.training.refined.chunks import sample
-from bpls_fast.training.refined.running import PHASES, Plan, RefinedFit
+from bpls_fast.training.refined.running import PHASES, Plan
 from bpls_fast.training.refined.selection import MEMBERS_SHARE, Part, candidates, choose, folds
 from bpls_fast.training.refined.shared_inputs import SharedInputs
 from bpls_fast.training.refined.sweeps import LOSSES, Setting, check_loss
@@ -202,25 +202,12 @@ def _trained_member(
     """Return the setting of a member, the member, and its outputs for the rows that are held out."""
     setting, fit = choose(part, settings, plan, context, MEMBERS_SHARE)
     if fit is None:
-        fit = _fit_without_choice(part, setting, plan, context)
+        fit = part.fit(setting, plan, context.backend, None)
+        fit.run()
+        context.add_times(fit.context)
     report, of_member = context.report, fit.context.report
     report.iterations, report.best = of_member.iterations, of_member.best
     report.rows, report.loss = of_member.rows, of_member.loss
     with context.phase("forward"):
         outputs = to_numpy(fit.decision(part.held))
     return setting, fit.best, outputs
-
-
-def _fit_without_choice(
-    part: Part, setting: Setting, plan: Plan, context: FitContext
-) -> RefinedFit:
-    """Train for as many sweeps as a plan says."""
-    net = part.net
-    if setting.activation is not None:
-        net = net.with_activation(setting.activation)
-    member = FitContext("member", setting.eps, backend=context.backend, phases=PHASES)
-    random = np.random.default_rng(part.seed)
-    fit = RefinedFit(net, part.samples, None, setting, plan, member, random, reduced=part.reduced)
-    fit.run()
-    context.add_times(member)
-    return fit

@@ -204,9 +204,9 @@ class RefinedFit:
         except (TooLargeError, np.linalg.LinAlgError) as error:
             # Rows outside the trial make it too large: the best network so far, or the start, is what is left.
             reason = sweep_failed(error)
-            network = self.sweep.network(self._start, self._batch)
             if self.held is not None and np.isfinite(self.best_score):
                 return reason
+            network = self.sweep.network(self._start, self._batch)
         self._validate(network)
         return reason
 

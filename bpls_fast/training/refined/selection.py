@@ -83,6 +83,19 @@ class Part(NamedTuple):
     reduced: Reduced | None
     seed: int
 
+    def fit(
+        self, setting: Setting, plan: Plan, backend: str, validated: Samples | None
+    ) -> RefinedFit:
+        """Return a fit that can be run, with a context of its own, and with validation rows or without."""
+        net = self.net
+        if setting.activation is not None:
+            net = net.with_activation(setting.activation)
+        context = FitContext("part", setting.eps, backend=backend, phases=PHASES)
+        random = np.random.default_rng(self.seed)
+        return RefinedFit(
+            net, self.samples, validated, setting, plan, context, random, _score, self.reduced
+        )
+
 
 class Choice(NamedTuple):
     """The setting with the best score, and its fit; None if there were too few rows to hold some out."""
@@ -222,20 +235,13 @@ class Candidate:
     ) -> None:
         self.setting = setting
         self.failure: Exception | None = None
-        net, rows = part.net, part.samples.planned_rows()
-        if setting.activation is not None:
-            net = net.with_activation(setting.activation)
         most = plan.max_sweeps or min(
             RUNGS[-1],
-            round(share * MOST_ROWS[setting.loss]) // first_chunk(net, setting.loss),
-            max(FEW_SWEEPS, rows // ROWS_PER_SWEEP),
+            round(share * MOST_ROWS[setting.loss]) // first_chunk(part.net, setting.loss),
+            max(FEW_SWEEPS, part.samples.planned_rows() // ROWS_PER_SWEEP),
         )
         longest = length_is_found(plan, most)._replace(beyond_best=BEYOND_BEST)
-        trial = FitContext("trial", setting.eps, backend=context.backend, phases=PHASES)
-        random = np.random.default_rng(part.seed)
-        self.fit = RefinedFit(
-            net, part.samples, part.held, setting, longest, trial, random, _score, part.reduced
-        )
+        self.fit = part.fit(setting, longest, context.backend, part.held)
 
     @property
     def score(self) -> float:

@@ -266,6 +266,8 @@ class SharedInputs:
 
     def _leading_of(self, few: Samples, by_targets: bool) -> Components | None:
         """Find the leading directions from a Gram matrix; keep it for directions of the targets."""
+        if self._is_too_large(self._net.layer_sizes[0] // 2):
+            return None
         X, weight = few.X, few.sample_weight
         G = to_numpy(gram(X, scale=self._scale, sample_weight=weight))
         G -= few.total_weight() * np.outer(self._center, self._center)
@@ -274,9 +276,7 @@ class SharedInputs:
         least = self._share * self._mean_square * few.total_weight()
         most = len(G) // 2 - by_targets * LEVELS * self._few_targets.shape[1]
         found = leading_components(G, False, least, 1, most, self._random, X.dtype)
-        if found is None or self._is_too_large(len(G) // 2):
-            return None
-        self._gram = G if by_targets else None
+        self._gram = G if by_targets and found is not None else None
         return found
 
     def _use_leading(self, found: Components, by_targets: bool) -> None:
